@@ -132,6 +132,7 @@ class OnCallSchedule(Schema, frozen=True, kw_only=True):
     starts_at: InstantText | UnsetType = UNSET
     ends_at: InstantText | UnsetType = UNSET
     layers: list[OnCallLayer] | UnsetType = UNSET
+    hand_off_email: bool = False
     created_at: InstantText
     updated_at: InstantText
 
@@ -158,7 +159,8 @@ class CreateOnCallSchedule(RequestSchema, frozen=True, kw_only=True):
 
     `participants` are 1 to 100 channels or members of the project (the id of the user), in rotation
     order from `anchor_at`. With an IANA `timezone`, hand-offs keep their local time. At most 19
-    further `layers` take precedence, the last one first.
+    further `layers` take precedence, the last one first. With `hand_off_email` a person who comes
+    on call gets a summary by e-mail.
     """
 
     name: Name
@@ -170,6 +172,7 @@ class CreateOnCallSchedule(RequestSchema, frozen=True, kw_only=True):
     starts_at: InstantText | None = None
     ends_at: InstantText | None = None
     layers: list[CreateOnCallLayer] = []
+    hand_off_email: bool = False
 
 
 class OnCallNow(Schema, frozen=True, kw_only=True):
@@ -229,6 +232,47 @@ class CreateOnCallOverride(RequestSchema, frozen=True, kw_only=True):
     channel_id: str
     starts_at: InstantText
     ends_at: InstantText
+
+
+class CoverRequest(Schema, frozen=True, kw_only=True):
+    """Request for cover of the duty of `channel_id` in a span.
+
+    `wanted_id` is the person who is asked, absent for everybody. In return that person is covered
+    from `return_starts_at` to `return_ends_at`. `accepted_at` is absent while the request is open.
+    """
+
+    id: UUID
+    schedule_id: UUID
+    channel_id: UUID
+    channel_name: str
+    wanted_id: UUID | UnsetType = UNSET
+    wanted_name: str | UnsetType = UNSET
+    starts_at: InstantText
+    ends_at: InstantText
+    return_starts_at: InstantText | UnsetType = UNSET
+    return_ends_at: InstantText | UnsetType = UNSET
+    note: str
+    created_by: str
+    created_at: InstantText
+    accepted_by_id: UUID | UnsetType = UNSET
+    accepted_by_name: str | UnsetType = UNSET
+    accepted_at: InstantText | UnsetType = UNSET
+
+
+class CreateCoverRequest(RequestSchema, frozen=True, kw_only=True):
+    """`channel_id` is the person on call in the whole span, by default the caller.
+
+    `wanted_id` asks one person. With `return_starts_at` and `return_ends_at` the request is a swap:
+    the person who accepts must be on call in that whole span.
+    """
+
+    channel_id: str = ""
+    wanted_id: str = ""
+    starts_at: InstantText
+    ends_at: InstantText
+    return_starts_at: InstantText | None = None
+    return_ends_at: InstantText | None = None
+    note: str = ""
 
 
 class CalendarQuery(msgspec.Struct, frozen=True):

@@ -65,7 +65,7 @@ from ..notifications.routes import (
     global_silence as alerting,
 )
 from ..objectives.routes import sla, sla_targets
-from ..oncall.routes import duties, escalation_policies, oncall
+from ..oncall.routes import cover_requests, duties, escalation_policies, oncall
 from ..retirement import routes as succession
 from ..services.routes import service_reliability, services
 from ..status_pages.public.html_routes import ROUTES as PUBLIC_PAGES
@@ -114,6 +114,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *escalation_policies.ROUTES,
     *oncall.ROUTES,
     *duties.ROUTES,
+    *cover_requests.ROUTES,
     *webhooks.ROUTES,
     *incidents.ROUTES,
     *incident_templates.ROUTES,

@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import SECOND, Instant
+from .rules.cover import Cover, CoverSpan
 from .rules.escalation import TargetKind
 from .rules.oncall_schedule import OnCallLayer, OnCallOverride, OnCallSchedule
 from .rules.weekly_hours import window_of
@@ -55,6 +56,7 @@ class ScheduleRow(msgspec.Struct, frozen=True):
     """On-call schedule with its first layer. An empty `timezone` counts elapsed time.
 
     `has_calendar`: a calendar token exists. `restrictions` are the weekly hours of the first layer.
+    `hand_off_email`: a person who comes on call gets a summary.
     """
 
     org: int
@@ -73,6 +75,7 @@ class ScheduleRow(msgspec.Struct, frozen=True):
     restrictions: list[str] = []
     starts_at: Instant | None = None
     ends_at: Instant | None = None
+    hand_off_email: bool = False
 
     def roster(
         self, layers: Sequence["LayerRow"], participants: Sequence["ParticipantRow"]
@@ -137,3 +140,41 @@ class OnCallOverrideRow(msgspec.Struct, frozen=True):
     @property
     def as_rule(self) -> OnCallOverride:
         return OnCallOverride(self.id, self.channel, self.starts_at, self.ends_at)
+
+
+class CoverRequestRow(msgspec.Struct, frozen=True):
+    """Cover request. `wanted` is the person who is asked, None for everybody.
+
+    `accepted_at` is None while the request is open.
+    """
+
+    org: int
+    id: int
+    uid: UUID
+    schedule: int
+    schedule_uid: UUID
+    project: int
+    channel: int
+    channel_uid: UUID
+    channel_name: str
+    wanted: int | None
+    wanted_uid: UUID | None
+    wanted_name: str | None
+    starts_at: Instant
+    ends_at: Instant
+    return_starts_at: Instant | None
+    return_ends_at: Instant | None
+    note: str
+    author_label: str
+    created_at: Instant
+    accepted_by_uid: UUID | None
+    accepted_by_name: str | None
+    accepted_at: Instant | None
+
+    @property
+    def as_rule(self) -> Cover:
+        in_return = None
+        if self.return_starts_at is not None and self.return_ends_at is not None:
+            in_return = CoverSpan(self.return_starts_at, self.return_ends_at)
+        span = CoverSpan(self.starts_at, self.ends_at)
+        return Cover(self.channel, self.wanted, span, in_return)

@@ -5,12 +5,11 @@ from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
-from icalendar import Calendar
-
 from leadline.storage.core.instant import DAY, HOUR, Instant, from_datetime, to_text
 from leadline.storage.oncall.rules.escalation import EscalationTarget, TargetKind
 from leadline.storage.oncall.transactions.resolve_targets import channels_of_step
 from tests.conftest import FROZEN_NOW
+from tests.oncall.test_oncall_calendar_api import events as events_of
 from tests.support.app.cast import Api
 
 WEEK = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -130,7 +129,7 @@ async def test_all_outputs_name_the_same_person_on_days_of_clock_changes(api: Ap
             from_datetime(one["DTEND"].dt),
             str(one["SUMMARY"]).partition(" is on call")[0],
         )
-        for one in Calendar.from_ical(await answer.get_data()).walk("VEVENT")
+        for one in events_of(await answer.get_data())
     ]
     shifts = await read(
         api,
@@ -160,7 +159,7 @@ async def test_a_gap_has_no_channel_and_a_badge_says_nobody(api: Api) -> None:
     assert then["channel_name"] == "Mara"
     assert then["until"] == "2000-01-01T00:00:00.000Z"
     answer = await api.ask("viewer", "GET", f"/api/v1/oncall-schedules/{made['id']}/badge.svg")
-    assert "on call: Old: nobody" in (await answer.get_data()).decode()
+    assert "on call: Old: nobody" in str(await answer.get_data(), "utf-8")
     token = await (
         await api.ask("editor", "POST", f"/api/v1/oncall-schedules/{made['id']}/calendar-token")
     ).get_json()

@@ -4,6 +4,7 @@ without scripts."""
 import re
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 
 import pytest
 
@@ -382,3 +383,41 @@ async def test_the_form_adds_a_layer_and_the_screen_states_gaps(api: Api) -> Non
     assert "Nobody is on call in parts of the next four weeks." in page
     assert "<li>Monday 17:00 to Monday 21:00</li>" in page
     assert "Mara follows. " in page
+
+
+async def test_a_cover_request_is_made_accepted_and_withdrawn_on_the_screen(api: Api) -> None:
+    people = [str(api.users[name][1]) for name in ("editor", "project_admin")]
+    first = await api.new_schedule(*map(UUID, people), shift_seconds=86_400)
+    here = f"/projects/{api.project}/on-call"
+    form = {"schedule": first, "act": "cover", "cover-from": "2026-01-07T00:00"}
+    form |= {"cover-to": "2026-01-08T00:00", "cover-note": "A wedding"}
+    wrong = await send(api, here, {**form, "cover-from": "2026-01-06T00:00"})
+    assert wrong.status_code == 400
+    assert "From: the person must be on call in the whole span." in await text_of(wrong)
+    for _ in range(2):
+        assert (await send(api, here, form)).status_code == 303
+    page = await seen(api, who="project_admin")
+    assert "<b>editor</b> asks everybody" in page
+    assert page.count("Accept</button>") == 2
+    assert "Accept</button>" not in await seen(api, who="editor")
+    requests = re.findall(r'name="request" value="([^"]+)"', page)
+    accept = {"schedule": first, "request": requests[0], "act": "accept-cover"}
+    assert (await send(api, here, accept, "project_admin")).status_code == 303
+    late = await send(api, here, {**accept, "request": requests[1]}, "project_admin")
+    assert "The duties have changed since the request" in await text_of(late)
+    withdraw = {**accept, "request": requests[1], "act": "withdraw-cover"}
+    assert (await send(api, here, withdraw)).status_code == 303
+    page = await seen(api)
+    assert "<b>editor</b>: project_admin takes over" in page
+    assert "A wedding" in page
+
+
+async def test_the_form_turns_the_summary_of_hand_offs_on(api: Api) -> None:
+    first = await api.new_schedule()
+    path = f"/oncall-schedules/{first}/edit"
+    page = await text_of(await api.ask("editor", "GET", path))
+    (turn,) = re.findall(r'<option value="([^"]+)" selected>m?[^<]', page)[-1:]
+    form = {"name": "First", "shift": "1", "unit": "weeks", "anchor": "2026-01-05T00:00"}
+    form |= {"participant": turn, "hand_off_email": "1", "act": "save"}
+    assert (await send(api, path, form)).status_code == 303
+    assert 'value="1" checked' in await text_of(await api.ask("editor", "GET", path))

@@ -1,5 +1,6 @@
 """On-call screen: who is on call until when, schedules, and escalation policies."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
@@ -13,6 +14,7 @@ from ....storage.notifications.queries.channel_health import select_reach
 from ....storage.notifications.queries.channels import select_channels_of
 from ....storage.notifications.queries.project_people import people_choices
 from ....storage.notifications.rows import ChannelRow
+from ....storage.oncall.queries.cover_requests import select_cover_request, select_cover_requests
 from ....storage.oncall.queries.escalation_policies import (
     select_default_policy_uid,
     select_policies_of,
@@ -38,13 +40,16 @@ from ...ui.time_inputs import instant_typed, zone_named
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
+from ..routes import cover_requests as cover_api
 from ..routes import escalation_policies as policies_api
 from ..routes import oncall as api
 from ..schemas import CreateOnCallOverride, PutDefaultEscalationPolicy
 from .channel_health_table import reach_lines
+from .cover_panel import COVER_FIELDS, COVER_LABELS, COVER_WORDS, cover_given, cover_items
 from .oncall_weeks import drawn, gaps_ahead, plot_text, until_text, zone_of
 
 EARLIEST_WEEK, LATEST_WEEK = -4, 48
+_TYPED: Final = ("channel", "from", "to", *COVER_FIELDS.values())
 _FIELDS: Final = {"starts_at": "from", "ends_at": "to", "channel_id": "channel"}
 _LABELS: Final = {"starts_at": "From", "ends_at": "To", "channel_id": "Who takes over"}
 
@@ -106,19 +111,23 @@ async def submit_oncall(ask: Request) -> Response:
     except Refused as refused:
         if refused.code in ("forbidden", "not_found"):
             raise
-        field = _FIELDS.get(refused.field, "")
-        said = OnCallFormResult(_words(refused), is_wrong=True, field=field)
+        is_cover = stripped(ask, "act") == "cover"
+        field = (COVER_FIELDS if is_cover else _FIELDS).get(refused.field, "")
+        words = _words(refused, COVER_LABELS if is_cover else _LABELS)
+        said = OnCallFormResult(words, is_wrong=True, field=field)
         return await _render(ask, schedule, "0", said)
     if done is not None:
         return await _render(ask, schedule, "0", done)
     return redirect(f"/projects/{ask.ids['projectID']}/on-call?schedule={schedule}")
 
 
-def _words(refused: Refused) -> str:
+def _words(refused: Refused, labels: Mapping[str, str]) -> str:
+    if refused.code in COVER_WORDS:
+        return COVER_WORDS[refused.code]
     if refused.code == "override_quota":
         return f"Limit: {COMING_MOST} active and upcoming overrides per schedule."
     rule = refused.message.replace("starts_at", "From")
-    return f"{_LABELS.get(refused.field, refused.field)}: {rule}."
+    return f"{labels.get(refused.field, refused.field)}: {rule}."
 
 
 async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
@@ -129,6 +138,15 @@ async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
         if row is None or row.org != org_of(ask) or row.project != project_of(ask):
             raise Problem("not_found")
         await api.end_override(replace(ask, ids={**ask.ids, "overrideID": uid}))
+        return None
+    if what in ("accept-cover", "withdraw-cover"):
+        uid = uuid_in(stripped(ask, "request"))
+        async with ask.context.pool.transaction("console_cover", read_only=True) as tx:
+            request = await select_cover_request(tx, uid)
+        if request is None or (request.org, request.project) != (org_of(ask), project_of(ask)):
+            raise Problem("not_found")
+        named = replace(ask, ids={**ask.ids, "requestID": uid})
+        await (cover_api.accept if what == "accept-cover" else cover_api.withdraw)(named)
         return None
     if what == "default-policy":
         chosen = stripped(ask, "policy")
@@ -147,6 +165,10 @@ async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
             ends_at=instant_typed("ends_at", stripped(ask, "to"), zone),
         )
         await api.override(replace(named, body=body))
+        return None
+    if what == "cover":
+        zone = zone_named(schedule.timezone)
+        await cover_api.create(replace(named, body=cover_given(ask, zone)))
         return None
     if what == "calendar":
         made = await api.new_calendar_token(named)
@@ -185,6 +207,7 @@ async def _render(
         standing = None
         if row is not None:
             (standing,) = await select_rosters(tx, org, [row], EARLIEST, LATEST)
+        covers = [] if row is None else await select_cover_requests(tx, org, [row.id])
         now = tx.now
     on = _weeks(weeks)
     return page(
@@ -199,11 +222,12 @@ async def _render(
         drawn=drawn(standing, now, on) if standing else None,
         gaps=gaps_ahead(standing, now) if standing else None,
         overrides=_override_lines(standing, now) if standing else [],
+        covers=cover_items(covers, ask.who.user, zone_of(standing), now) if standing else [],
         weeks=on,
         tabs=_tabs(on),
         channels=channels,
         people=people,
-        typed={name: stripped(ask, name) for name in ("channel", "from", "to")},
+        typed={name: stripped(ask, name) for name in _TYPED},
         ladders=_ladder_lines(ladders, targets),
         default_ladder=default,
         reach=reach_lines(reach, now),
@@ -311,6 +335,6 @@ ROUTES: Final = (
         action=EDIT,
         scope=_PROJECT,
         handler=submit_oncall,
-        summary="Add or remove an override, or regenerate the calendar URL.",
+        summary="Edit overrides and cover requests, or regenerate the calendar URL.",
     ),
 )

@@ -85,19 +85,21 @@ class ScheduleFormFault:
 
 async def render_schedule_form(ask: Request) -> Response:
     ground = await _ground(ask)
-    return _form(ground, _stored_sections(ground))
+    is_on = ground.row is not None and ground.row.hand_off_email
+    return _form(ground, _stored_sections(ground), hand_off_email=is_on)
 
 
 async def submit_schedule_form(ask: Request) -> Response:
     ground = await _ground(ask)
     sections = _typed_sections(ask)
-    what = value_of(ask, "act")
+    what, is_on = value_of(ask, "act"), "hand_off_email" in ask.form
+    shown = partial(_form, ground, hand_off_email=is_on)
     if what == "more":
-        return _form(ground, sections)
+        return shown(sections)
     if what == "layer":
-        return _form(ground, [*sections, LayerSection("", {"shift": "1", "unit": "weeks"}, [])])
+        return shown([*sections, LayerSection("", {"shift": "1", "unit": "weeks"}, [])])
     if what.startswith("remove-"):
-        return _form(ground, [one for one in sections if one.prefix != what[7:]])
+        return shown([one for one in sections if one.prefix != what[7:]])
     try:
         if what == "delete" and ground.row is not None:
             await api.delete(ask)
@@ -106,11 +108,11 @@ async def submit_schedule_form(ask: Request) -> Response:
     except Refused as refused:
         if refused.code in ("forbidden", "not_found"):
             raise
-        return _form(ground, sections, _fault(refused))
+        return shown(sections, _fault(refused))
     except Problem as problem:
         if problem.status != 400:
             raise
-        return _form(ground, sections, ScheduleFormFault(problem.code))
+        return shown(sections, ScheduleFormFault(problem.code))
     return redirect(f"/projects/{ground.frame.place.uid}/on-call")
 
 
@@ -174,7 +176,8 @@ async def _save(ask: Request, ground: ScheduleFormData, sections: list[LayerSect
         for place, (section, row) in enumerate(zip(sections, rows, strict=False))
     ]
     layers = [CreateOnCallLayer(**one) for one in further]
-    body = CreateOnCallSchedule(**first, layers=layers)
+    is_on = "hand_off_email" in ask.form
+    body = CreateOnCallSchedule(**first, layers=layers, hand_off_email=is_on)
     if ground.row is None:
         await api.create(replace(ask, body=body))
     else:
@@ -223,6 +226,8 @@ def _form(
     ground: ScheduleFormData,
     sections: list[LayerSection],
     fault: ScheduleFormFault = ScheduleFormFault(),
+    *,
+    hand_off_email: bool,
 ) -> Response:
     shown = []
     for place, one in enumerate(sections):
@@ -240,6 +245,7 @@ def _form(
         sections=shown,
         may_add=len(shown) < LAYERS_MOST,
         units=list(UNITS),
+        hand_off_email=hand_off_email,
         wrong=fault.text,
         field=fault.field,
     )

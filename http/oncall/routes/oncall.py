@@ -66,6 +66,7 @@ def _schedule_json(
         project_id=row.project_uid,
         name=row.name,
         layers=known(further or None),
+        hand_off_email=row.hand_off_email,
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
         **_layer_json(row, 0, people),
@@ -102,7 +103,12 @@ def _draft(body: CreateOnCallSchedule) -> ScheduleDraft:
         LayerDraft(layer.name, **_layer_draft(layer, f"layers[{place}]."))
         for place, layer in enumerate(body.layers)
     ]
-    return ScheduleDraft(body.name, layers=layers, **_layer_draft(body, ""))
+    return ScheduleDraft(
+        body.name,
+        layers=layers,
+        hand_off_email=body.hand_off_email,
+        **_layer_draft(body, ""),
+    )
 
 
 def _layer_draft(body: CreateOnCallSchedule | CreateOnCallLayer, prefix: str) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
-from ...core.instant import SECOND
+import msgspec
+
+from ...core.instant import SECOND, Instant
 from ...engine.pools import LockRank, Tx
 from ..rows import ScheduleRow
 from ..rules.oncall_schedule import OnCallLayer, OnCallSchedule
@@ -17,7 +19,7 @@ from ..rules.weekly_hours import window_text
 _COLUMNS = """
 s.org, s.id, s.uid, s.project, p.uid, s.name, s.anchor_at, s.shift_seconds, s.timezone,
 s.calendar_token_hash is not null, s.created_at, s.updated_at, s.restrictions, s.starts_at,
-s.ends_at
+s.ends_at, s.hand_off_email
 """
 _FROM = "from oncall_schedules s join projects p on p.org = s.org and p.id = s.project"
 _BY_UID = f"select {_COLUMNS} {_FROM} where s.uid = %(uid)s"
@@ -27,17 +29,18 @@ _COUNT = "select count(*) from oncall_schedules where org = %(org)s and project 
 _INSERT = """
 insert into oncall_schedules
   (org, uid, project, name, anchor_at, shift_seconds, timezone, restrictions, starts_at, ends_at,
-  created_at, updated_at)
+  hand_off_email, created_at, updated_at)
 values (%(org)s, %(uid)s, %(project)s, %(name)s, at(%(anchor_at)s), %(shift_seconds)s,
-  %(timezone)s, %(restrictions)s::text[], at(%(starts_at)s), at(%(ends_at)s), at(%(now)s),
-  at(%(now)s))
+  %(timezone)s, %(restrictions)s::text[], at(%(starts_at)s), at(%(ends_at)s),
+  %(hand_off_email)s, at(%(now)s), at(%(now)s))
 returning id
 """
 _UPDATE = """
 update oncall_schedules set name = %(name)s, anchor_at = at(%(anchor_at)s),
   shift_seconds = %(shift_seconds)s, timezone = %(timezone)s,
   restrictions = %(restrictions)s::text[], starts_at = at(%(starts_at)s),
-  ends_at = at(%(ends_at)s), updated_at = at(%(now)s)
+  ends_at = at(%(ends_at)s), hand_off_email = %(hand_off_email)s, updated_at = at(%(now)s),
+  hand_off_at = case when hand_off_email then least(hand_off_at, at(%(now)s)) end
 where org = %(org)s and id = %(id)s
 """
 _DELETE = "delete from oncall_schedules where org = %(org)s and id = %(id)s"
@@ -59,6 +62,24 @@ _HOLD = """
 select uid, id from oncall_schedules
 where uid = any(%(uids)s::uuid[]) and org = %(org)s and project = %(project)s
 order by id for key share
+"""
+_LOOK_AGAIN = """
+update oncall_schedules set hand_off_at = at(%(now)s)
+where org = %(org)s and id = %(id)s and hand_off_at > at(%(now)s)
+"""
+_HAND_OFFS_DUE = """
+select uid from oncall_schedules
+where hand_off_email and (hand_off_at is null or hand_off_at <= at(%(now)s))
+order by hand_off_at nulls first limit %(most)s
+"""
+_HAND_OFF = """
+select hand_off_at, handed_to, handed_at from oncall_schedules
+where org = %(org)s and id = %(id)s
+"""
+_SET_HAND_OFF = """
+update oncall_schedules set hand_off_at = at(%(next_at)s), handed_to = %(channel)s,
+  handed_at = at(%(handed_at)s)
+where org = %(org)s and id = %(id)s
 """
 _SET_TOKEN = """
 update oncall_schedules set calendar_token_hash = %(hash)s
@@ -96,21 +117,42 @@ async def insert_schedule(
     name: str,
     roster: OnCallSchedule,
     layer_names: Sequence[str] = (),
+    *,
+    hand_off_email: bool = False,
 ) -> None:
     """Inserts a schedule. `layer_names` are those of the layers after the first one."""
     first = roster.layers[0]
     key = await tx.value(
-        _INSERT, org=org, project=project, uid=uid, name=name, now=tx.now, **_columns(first)
+        _INSERT,
+        org=org,
+        project=project,
+        uid=uid,
+        name=name,
+        hand_off_email=hand_off_email,
+        now=tx.now,
+        **_columns(first),
     )
     await _add_layers(tx, org, key, roster, layer_names)
 
 
 async def update_schedule(
-    tx: Tx, row: ScheduleRow, name: str, roster: OnCallSchedule, layer_names: Sequence[str] = ()
+    tx: Tx,
+    row: ScheduleRow,
+    name: str,
+    roster: OnCallSchedule,
+    layer_names: Sequence[str] = (),
+    *,
+    hand_off_email: bool = False,
 ) -> None:
     first = roster.layers[0]
     count = await tx.execute(
-        _UPDATE, org=row.org, id=row.id, name=name, now=tx.now, **_columns(first)
+        _UPDATE,
+        org=row.org,
+        id=row.id,
+        name=name,
+        hand_off_email=hand_off_email,
+        now=tx.now,
+        **_columns(first),
     )
     assert count == 1, "the locked schedule is missing"
     await tx.execute(_DROP_PARTICIPANTS, org=row.org, id=row.id)
@@ -156,3 +198,34 @@ async def set_calendar_token(tx: Tx, row: ScheduleRow, token_hash: bytes) -> Non
     """Stores a new token hash. The former token becomes invalid."""
     count = await tx.execute(_SET_TOKEN, org=row.org, id=row.id, hash=token_hash)
     assert count == 1, "the locked schedule is missing"
+
+
+async def look_at_hand_off_again(tx: Tx, row: ScheduleRow) -> None:
+    """Makes the next hand-off due, because an override changed the duties."""
+    await tx.execute(_LOOK_AGAIN, org=row.org, id=row.id, now=tx.now)
+
+
+async def select_hand_offs_due(tx: Tx, most: int) -> list[UUID]:
+    return [uid for (uid,) in await tx.rows(_HAND_OFFS_DUE, now=tx.now, most=most)]
+
+
+class HandOffRow(msgspec.Struct, frozen=True):
+    """State of the hand-offs of a schedule. `looked_for_at` is None before the first pass."""
+
+    looked_for_at: Instant | None
+    channel: int | None
+    since: Instant | None
+
+
+async def select_hand_off(tx: Tx, row: ScheduleRow) -> HandOffRow:
+    found = await tx.one(HandOffRow, _HAND_OFF, org=row.org, id=row.id)
+    assert found is not None, "the locked schedule is missing"
+    return found
+
+
+async def set_hand_off(
+    tx: Tx, row: ScheduleRow, next_at: Instant, channel: int | None, since: Instant
+) -> None:
+    await tx.execute(
+        _SET_HAND_OFF, org=row.org, id=row.id, next_at=next_at, channel=channel, handed_at=since
+    )

@@ -48,6 +48,7 @@ class ScheduleDraft(LayerDraft):
     """Requested schedule with its first layer. Further `layers` take precedence over it."""
 
     layers: Sequence[LayerDraft] = ()
+    hand_off_email: bool = False
 
     @property
     def every(self) -> list[tuple[str, LayerDraft]]:
@@ -77,8 +78,16 @@ async def create_schedule(
         raise Refused("schedule_quota")
     roster = await _roster(tx, home.org, home.id, draft)
     uid = uuid7()
-    names = draft.layer_names
-    await oncall.insert_schedule(tx, home.org, home.id, uid, draft.name, roster, names)
+    await oncall.insert_schedule(
+        tx,
+        home.org,
+        home.id,
+        uid,
+        draft.name,
+        roster,
+        draft.layer_names,
+        hand_off_email=draft.hand_off_email,
+    )
     row = await _written(tx, uid)
     await audit(tx, principal, row.org, "oncall_schedule.create", target_of(row))
     return row
@@ -99,9 +108,12 @@ async def replace_schedule(
     layers = (await oncall_schedules.select_layers(tx, before.org, [before.id]))[before.id]
     stored = before.roster(layers, people[before.id])
     names = [layer.name for layer in layers]
-    if (draft.name, draft.layer_names, roster) == (before.name, names, stored):
+    kept = (before.name, before.hand_off_email, names, stored)
+    if (draft.name, draft.hand_off_email, draft.layer_names, roster) == kept:
         return before
-    await oncall.update_schedule(tx, before, draft.name, roster, draft.layer_names)
+    await oncall.update_schedule(
+        tx, before, draft.name, roster, draft.layer_names, hand_off_email=draft.hand_off_email
+    )
     row = await _written(tx, schedule)
     await audit(tx, principal, row.org, "oncall_schedule.update", target_of(row))
     return row
