@@ -17,7 +17,7 @@ from ...storage.oncall.rules.weekly_hours import WeeklyWindow as WindowRule
 from ..wire.errors import Problem
 from .schemas import Weekday, WeeklyWindow, WeeklyWindowRequest
 
-_LINE: Final = re.compile(r"(?:([a-z,\- ]+?) )?(\d\d:\d\d) ?- ?(\d\d:\d\d)")
+_LINE: Final = re.compile(r"(?:([a-z,\- ]+?) )?(\d\d?(?::\d\d)?) ?- ?(\d\d?(?::\d\d)?)")
 
 
 def window_json(text: str) -> WeeklyWindow:
@@ -41,7 +41,7 @@ def window_given(field: str, body: WeeklyWindowRequest) -> WindowRule:
 
 
 def windows_typed(field: str, text: str) -> list[WeeklyWindowRequest]:
-    """Returns the windows of a form text: one in each line, such as `mon-fri 09:00-17:00`.
+    """Returns the windows of a form text: one in each line, such as `mon-fri 9-17` or `sat 09:30-12:00`.
 
     Raises:
         Refused invalid.
@@ -52,10 +52,12 @@ def windows_typed(field: str, text: str) -> list[WeeklyWindowRequest]:
         try:
             if parts is None:
                 raise ValueError(line)
-            days, from_, until = parts.groups()
+            days, from_, until = parts[1], _full(parts[2]), _full(parts[3])
+            if clock_minutes(from_) in (None, DAY_MINUTES) or clock_minutes(until) is None:
+                raise ValueError(line)
             weekdays = [WEEKDAYS[day] for day in sorted(set(_days(days or "mon-sun")))]
         except ValueError:
-            rule = f"{line[:40]!r} is not such as mon-fri 09:00-17:00"
+            rule = f"{line[:40]!r} is not such as mon-fri 9-17"
             raise Refused("invalid", field, rule) from None
         found.append(
             WeeklyWindowRequest(weekdays=cast("list[Weekday]", weekdays), from_=from_, to=until)
@@ -74,6 +76,12 @@ def _spelt(window: WindowRule) -> str:
     if len(days) > 2 and days[-1] - days[0] == len(days) - 1:
         names = f"{WEEKDAYS[days[0]]}-{WEEKDAYS[days[-1]]}"
     return f"{names} {clock_text(window.from_)}-{clock_text(window.until)}"
+
+
+def _full(clock: str) -> str:
+    """Returns a time with two digits and minutes."""
+    hour, _, minute = clock.partition(":")
+    return f"{hour:0>2}:{minute or '00'}"
 
 
 def _days(text: str) -> Iterator[int]:

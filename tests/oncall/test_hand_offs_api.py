@@ -74,7 +74,11 @@ async def team(gated: Gated) -> AsyncIterator[Team]:
 
 async def test_a_swap_exchanges_both_spans_or_nothing(team: Team) -> None:
     await team.begin()
-    swap = {"return_starts_at": team.at(72), "return_ends_at": team.at(96), "note": "A wedding"}
+    swap: dict[str, Any] = {
+        "return_starts_at": team.at(72),
+        "return_ends_at": team.at(96),
+        "note": "A wedding",
+    }
     made = await team.ask_for_cover(**swap)
     assert "accepted_at" not in made
     (letter,) = await team.letters()
@@ -90,7 +94,7 @@ async def test_a_swap_exchanges_both_spans_or_nothing(team: Team) -> None:
     assert await team.accept(made, 409) == {"error": "cover_accepted"}
     (letter,) = await team.letters()
     assert letter["To"] == "editor@example.com"
-    assert letter["Subject"] == f"project_admin takes over in {'First'}"
+    assert letter["Subject"] == "project_admin takes over in First"
     listed = await call(
         team.api, "GET", f"/oncall-schedules/{team.schedule}/cover-requests", who="viewer"
     )

@@ -11,18 +11,19 @@ from collections.abc import Collection
 from dataclasses import replace
 from uuid import UUID
 
-from ...core.instant import LATEST, Instant
+from ...core.instant import LATEST, Instant, to_text
 from ...engine.pools import Tx
 from ...mutes.queries import mutes_of_incident
 from ...mutes.rules.mute import latest, next_check_at
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...notifications.queries.ticket_destinations import select_ticket_destinations
 from ...notifications.rules.notification import Notification
-from ...notifications.rules.personal_rules import Urgency, urgency_of
+from ...notifications.rules.personal_rules import Urgency, is_low, urgency_of
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
 from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at, resumed
 from ...oncall.tables.escalation_policies import select_expanded_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
+from ...services.queries.support_hours import support_opens_at
 from ..queries import incident_escalations
 from ..rows import ASSIGNEE, TICKET, IncidentRow
 from ..rules.alert_storm import STORM_US, count_line, leads
@@ -100,20 +101,9 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
     resumes = row.is_acknowledged or row.snoozed_until is not None
     if resumes:
         row, taken = await _continue(tx, row, ladder)
-    muted_until = await _muted_until(tx, row.uid)
-    if muted_until is not None:
-        due = next_at(ladder, row.escalation_started_at, taken, last_at)
-        if due is None or due > tx.now:
-            # Not due, but looked at again after an edit of the policy: the silence delays no step.
-            await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=due)
-            if due is None:
-                await release_untold(tx, row)
-            return 0
-        until = next_check_at(muted_until, tx.now)
-        # A repetition of the last step follows the step itself: no later one depends on the start.
-        delayed_us = until - due if taken < len(ladder.steps) else 0
-        await incidents.postpone_escalation_step(tx, row, until, delayed_us)
-        await release_untold(tx, row)
+    until, why = await _waits_until(tx, row)
+    if until is not None:
+        await _wait(tx, row, ladder, taken, until, why)
         return 0
     filed = await _file_ticket(tx, row, spared, again=resumes)
     if filed is not None:
@@ -182,6 +172,45 @@ async def _muted_until(tx: Tx, incident: UUID) -> Instant | None:
     if silence is not None:
         return silence.next_check_at(tx.now)
     return latest(mute.ends_at for mute in await mutes_of_incident(tx, incident))
+
+
+async def _waits_until(tx: Tx, row: IncidentRow) -> tuple[Instant | None, str]:
+    """Returns until when the steps of an incident wait at the latest, and the note about it.
+
+    A mute delays them. Outside the support hours of its service, an incident of low urgency without
+    a ticket destination waits for them.
+    """
+    muted_until = await _muted_until(tx, row.uid)
+    if muted_until is not None or row.assigned_kind or not is_low(row.impact):
+        return muted_until, ""
+    opens_at = await support_opens_at(tx, row.org, row.service)
+    if opens_at is None:
+        return None, ""
+    if await select_ticket_destinations(tx, row.org, row.project, row.impact):
+        return None, ""
+    return opens_at, f"Outside the support hours: the escalation waits until {to_text(opens_at)}."
+
+
+async def _wait(
+    tx: Tx, row: IncidentRow, ladder: EscalationPolicy, taken: int, until: Instant, why: str
+) -> None:
+    """Postpones the next step and all later ones. The first time, `why` becomes a note."""
+    last_at = row.last_escalated_at
+    due = next_at(ladder, row.escalation_started_at, taken, last_at)
+    if due is None or due > tx.now:
+        # Not due, but looked at again after an edit of the policy: the wait delays no step.
+        await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=due)
+        if due is None:
+            await release_untold(tx, row)
+        return
+    if why and not row.is_postponed:
+        entry = IncidentEntry(status=None, body=why, public=False, author=None)
+        row, _ = await write_entry(tx, row, entry)
+    checked_at = next_check_at(until, tx.now)
+    # A repetition of the last step follows the step itself: no later one depends on the start.
+    delayed_us = checked_at - due if taken < len(ladder.steps) else 0
+    await incidents.postpone_escalation_step(tx, row, checked_at, delayed_us)
+    await release_untold(tx, row)
 
 
 async def _file_ticket(
