@@ -21,7 +21,7 @@ from ...storage.services.rows import ServiceRow
 from ...storage.services.transactions.set_paging_target import put_escalation_policy
 from ...storage.services.transactions.set_runbook import put_runbook
 from ...storage.services.transactions.set_support_hours import put_support_hours
-from ..oncall.weekly_windows import window_given, windows_spelt, windows_typed
+from ..oncall.routes.weekly_windows import window_given, windows_spelt, windows_typed
 from ..ui.form_inputs import NONE, FieldFault, fault_of, typed_of
 from ..ui.form_values import stripped, value_of, whole_number
 from ..ui.render import page, redirect

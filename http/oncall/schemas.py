@@ -132,7 +132,7 @@ class OnCallSchedule(Schema, frozen=True, kw_only=True):
     starts_at: InstantText | UnsetType = UNSET
     ends_at: InstantText | UnsetType = UNSET
     layers: list[OnCallLayer] | UnsetType = UNSET
-    hand_off_email: bool = False
+    hand_off_email: bool | UnsetType = UNSET
     created_at: InstantText
     updated_at: InstantText
 

@@ -178,3 +178,15 @@ class CoverRequestRow(msgspec.Struct, frozen=True):
             in_return = CoverSpan(self.return_starts_at, self.return_ends_at)
         span = CoverSpan(self.starts_at, self.ends_at)
         return Cover(self.channel, self.wanted, span, in_return)
+
+
+class OnCallMailRow(msgspec.Struct, frozen=True):
+    """E-mail to a person. `attempts` counts the one that is leased."""
+
+    id: int
+    uid: UUID
+    email: str
+    project: UUID
+    subject: str
+    paragraphs: list[str]
+    attempts: int

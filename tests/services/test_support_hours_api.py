@@ -114,10 +114,10 @@ async def test_faults_and_roles(desk: Desk) -> None:
 
 async def test_the_form_of_alerting_sets_them_and_the_screen_shows_them(desk: Desk) -> None:
     path = f"/services/{desk.service}/alerting"
-    page = str(await (await desk.api.ask("editor", "GET", path)).get_data(), "utf-8")
+    page = await (await desk.api.ask("editor", "GET", path)).get_data(as_text=True)
     assert "mon-fri 09:00-17:00</textarea>" in page
     screen = await desk.api.ask("viewer", "GET", f"/services/{desk.service}")
-    shown = str(await screen.get_data(), "utf-8")
+    shown = await screen.get_data(as_text=True)
     assert "Support hours: mon-fri 09:00-17:00 (Europe/Berlin)." in shown
 
 

@@ -17,9 +17,9 @@ from ....storage.core.instant import SECOND
 from ....storage.engine.keyring import Keyring
 from ....storage.engine.pools import Pool
 from ....storage.notifications.queries.mail_settings import mailing_in_force
+from ....storage.oncall.rows import OnCallMailRow
 from ....storage.oncall.tables.oncall_mails import (
     LEASE_US,
-    OnCallMailRow,
     delete_mail,
     lease_mails,
     postpone_mail,

@@ -34,8 +34,8 @@ from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes import oncall as api
+from ..routes.weekly_windows import windows_spelt, windows_typed
 from ..schemas import CreateOnCallLayer, CreateOnCallSchedule
-from ..weekly_windows import windows_spelt, windows_typed
 
 # Empty rows that the form offers after the filled ones.
 _SPARE: Final = 3
@@ -172,7 +172,7 @@ async def _save(ask: Request, ground: ScheduleFormData, sections: list[LayerSect
     rows: list[ScheduleRow | LayerRow | None] = [ground.row, *ground.layers]
     rows += [None] * len(sections)
     first, *further = [
-        _given(section, row, "" if place == 0 else f"layers[{place - 1}].")
+        _layer_body(section, row, "" if place == 0 else f"layers[{place - 1}].")
         for place, (section, row) in enumerate(zip(sections, rows, strict=False))
     ]
     layers = [CreateOnCallLayer(**one) for one in further]
@@ -184,7 +184,9 @@ async def _save(ask: Request, ground: ScheduleFormData, sections: list[LayerSect
         await api.replace(replace(ask, body=body))
 
 
-def _given(section: LayerSection, row: ScheduleRow | LayerRow | None, path: str) -> dict[str, Any]:
+def _layer_body(
+    section: LayerSection, row: ScheduleRow | LayerRow | None, path: str
+) -> dict[str, Any]:
     typed, zone = section.typed, zone_named(section.typed["timezone"])
     # A form that is saved unchanged keeps the exact instants.
     kept = row if row is not None and row.timezone == typed["timezone"] else None

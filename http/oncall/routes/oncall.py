@@ -42,7 +42,7 @@ from ..schemas import (
     OnCallOverride,
     OnCallSchedule,
 )
-from ..weekly_windows import window_given, window_json
+from .weekly_windows import window_given, window_json
 
 _ALL: Final = "/api/v1/projects/{projectID}/oncall-schedules"
 _ONE: Final = "/api/v1/oncall-schedules/{scheduleID}"
@@ -66,7 +66,7 @@ def _schedule_json(
         project_id=row.project_uid,
         name=row.name,
         layers=known(further or None),
-        hand_off_email=row.hand_off_email,
+        hand_off_email=known(row.hand_off_email or None),
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
         **_layer_json(row, 0, people),

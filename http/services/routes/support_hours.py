@@ -5,7 +5,7 @@ from typing import Final
 from ....storage.services.rows import ServiceRow
 from ....storage.services.transactions.lock_service import EDIT
 from ....storage.services.transactions.set_support_hours import put_support_hours
-from ...oncall.weekly_windows import window_given, window_json, windows_spelt
+from ...oncall.routes.weekly_windows import window_given, window_json, windows_spelt
 from ...wire.route import Request, Route
 from ..schemas.support_hours import PutSupportHours, SupportHours
 

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from ....storage.core.instant import Instant, to_datetime, to_text
 from ....storage.status_pages.rules.status_page import Incident, Page
-from ...ui.xml_text import legal
+from ...ui.plots.xml_text import legal
 from .page_text import (
     FEED_ABOUT,
     IMPACT,

@@ -4,8 +4,8 @@ from typing import Final
 
 from markupsafe import Markup
 
-from ..xml_text import legal
 from . import svg
+from .xml_text import legal
 
 HEIGHT: Final = 20
 # Mean character width in px, without font metrics: it fits every sans-serif at 11 px.

@@ -2,13 +2,12 @@
 
 from collections.abc import Collection, Sequence
 from typing import Final
-from uuid import UUID
 
-import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import SECOND, Instant
 from ...engine.pools import Tx
+from ..rows import OnCallMailRow
 
 ATTEMPTS_MOST: Final = 7
 # Longer than an attempt, so that no other process tries at the same time.
@@ -34,16 +33,6 @@ from leased l join users u on u.id = l.user_id
 """
 _DELETE: Final = "delete from oncall_mails where id = %(id)s"
 _POSTPONE: Final = "update oncall_mails set due_at = at(%(at)s) where id = %(id)s"
-
-
-class OnCallMailRow(msgspec.Struct, frozen=True):
-    id: int
-    uid: UUID
-    email: str
-    project: UUID
-    subject: str
-    paragraphs: list[str]
-    attempts: int
 
 
 async def insert_mails(

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from ...storage.incidents.rules.incident import normal_lines
+from ....storage.incidents.rules.incident import normal_lines
 
 _ILLEGAL: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _REPLACED: Final = "\ufffd"

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
-from ...storage.core.refusal import Refused
-from ...storage.oncall.rules.weekly_hours import (
+from ....storage.core.refusal import Refused
+from ....storage.oncall.rules.weekly_hours import (
     DAY_MINUTES,
     WEEKDAYS,
     clock_minutes,
@@ -13,9 +13,9 @@ from ...storage.oncall.rules.weekly_hours import (
     weekday_numbers,
     window_of,
 )
-from ...storage.oncall.rules.weekly_hours import WeeklyWindow as WindowRule
-from ..wire.errors import Problem
-from .schemas import Weekday, WeeklyWindow, WeeklyWindowRequest
+from ....storage.oncall.rules.weekly_hours import WeeklyWindow as WindowRule
+from ...wire.errors import Problem
+from ..schemas import Weekday, WeeklyWindow, WeeklyWindowRequest
 
 _LINE: Final = re.compile(r"(?:([a-z,\- ]+?) )?(\d\d?(?::\d\d)?) ?- ?(\d\d?(?::\d\d)?)")
 
@@ -41,7 +41,7 @@ def window_given(field: str, body: WeeklyWindowRequest) -> WindowRule:
 
 
 def windows_typed(field: str, text: str) -> list[WeeklyWindowRequest]:
-    """Returns the windows of a form text: one in each line, such as `mon-fri 9-17` or `sat 09:30-12:00`.
+    """Returns the windows of a form text: one in each line, such as `mon-fri 9-17`.
 
     Raises:
         Refused invalid.
