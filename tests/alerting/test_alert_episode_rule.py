@@ -196,7 +196,7 @@ def test_outside_the_support_hours_an_episode_opens_without_a_page() -> None:
     reminds = AlertingPolicy(
         True, frozenset({ServiceCondition.DOWN}), False, 1, renotify_us=60_000_000
     )
-    told = Episode(announced=True, notified_at=Instant(0), taken_up=False)
+    told = Episode(announced=True, notified_at=Instant(1), taken_up=False)
     late = Instant(120_000_000)
     step = decide(reminds, ServiceCondition.DOWN, 1, told, closed, late)
     assert (step.act, step.quiet) == (EpisodeAction.NOTHING, NoPageReason.CLOSED)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant, to_text
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
 from leadline.storage.incidents.transactions.escalate_incident import escalate_if_due
 from leadline.storage.services.rules.support_hours import opens_at
 from tests.conftest import FROZEN_NOW
@@ -71,8 +71,12 @@ async def test_a_minor_incident_waits_for_the_support_hours(desk: Desk) -> None:
     assert await desk.run(incident, Instant(FROZEN_NOW + MINUTE)) == []
     assert await desk.run(incident, Instant(OPENS - 1)) == []
     notes = await desk.api.rows("select body from incident_updates where status is null")
-    text = f"Outside the support hours: the escalation waits until {to_text(OPENS)}."
+    text = "Outside the support hours: the escalation waits until Monday 5 January 2026, 09:00"
+    text += " (Europe/Berlin)."
     assert notes == [(text,)]
+    answer = await desk.api.ask("viewer", "GET", f"/incidents/{incident}")
+    shown = await answer.get_data(as_text=True)
+    assert "waits: for the end of a mute or for the support hours of the service" in shown
     assert await desk.run(incident, OPENS) == ["one"]
     # The second step keeps its distance to the first.
     assert await desk.run(incident, Instant(OPENS + 9 * MINUTE)) == ["one"]

@@ -12,7 +12,7 @@ from ....storage.core.instant import DAY, EARLIEST, LATEST, Instant, from_dateti
 from ....storage.oncall.queries.oncall_schedules import ScheduleRoster
 from ....storage.oncall.rules.oncall_schedule import Duty, duties, stretch
 from ...ui.formatting import NOTHING
-from ...ui.plots.oncall_calendar import OnCallSpan, OnCallWeek, calendar, tint
+from ...ui.plots.oncall_calendar import NAMED_SHARE, OnCallSpan, OnCallWeek, calendar, tint
 from ...ui.shown_time import time_of_day
 
 WEEKS = 4
@@ -90,8 +90,14 @@ def drawn(standing: ScheduleRoster, now: Instant, weeks_on: int) -> OnCallPlot:
         weeks.append(_week(standing, days, turns, held, people, zone, now))
     said = _shift_text(standing, held, monday)
     dense = len(turns) > DENSE
-    key = [(tint(person), name) for person, name in enumerate(people)] if dense else []
+    # The tints need a legend where a span has no room for its name.
+    is_unnamed = dense or any(_is_short(duty) for duty in turns)
+    key = [(tint(person), name) for person, name in enumerate(people)] if is_unnamed else []
     return OnCallPlot(calendar(weeks, said, dense=dense), _table(standing, held, zone), key)
+
+
+def _is_short(duty: Duty) -> bool:
+    return not duty.is_gap and duty.until - duty.from_at < NAMED_SHARE * 7 * DAY
 
 
 def plot_text(at: Instant, zone: ZoneInfo, now: Instant) -> str:

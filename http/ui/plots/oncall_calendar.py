@@ -16,7 +16,7 @@ TOP = 20
 BAR = 28
 TINTS = 6
 # Shares of the width below which a shift has no name, on wide and on narrow screens.
-_NAMED = 0.1
+NAMED_SHARE = 0.1
 _NAMED_ON_PHONES = 0.4
 # Approximate number of characters across the width, on wide and on narrow screens.
 _LETTERS = 110
@@ -110,7 +110,7 @@ def _row(week: OnCallWeek, top: int, dense: bool) -> Markup:
 
 
 def _has_room(span: OnCallSpan) -> bool:
-    return span.to - span.from_ >= _NAMED
+    return span.to - span.from_ >= NAMED_SHARE
 
 
 def _bar(span: OnCallSpan, y: int, class_: str, height: int, *, said: bool = True) -> Markup:

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from uuid import UUID
 
-from ...core.instant import LATEST, Instant, to_text
+from ...core.instant import LATEST, Instant
 from ...engine.pools import Tx
 from ...mutes.queries import mutes_of_incident
 from ...mutes.rules.mute import latest, next_check_at
@@ -23,7 +23,7 @@ from ...notifications.transactions.enqueue_notifications import enqueue_pages
 from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at, resumed
 from ...oncall.tables.escalation_policies import select_expanded_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
-from ...services.queries.support_hours import support_opens_at
+from ...services.queries.support_hours import select_opening
 from ..queries import incident_escalations
 from ..rows import ASSIGNEE, TICKET, IncidentRow
 from ..rules.alert_storm import STORM_US, count_line, leads
@@ -183,12 +183,12 @@ async def _waits_until(tx: Tx, row: IncidentRow) -> tuple[Instant | None, str]:
     muted_until = await _muted_until(tx, row.uid)
     if muted_until is not None or row.assigned_kind or not is_low(row.impact):
         return muted_until, ""
-    opens_at = await support_opens_at(tx, row.org, row.service)
-    if opens_at is None:
+    opening = await select_opening(tx, row.org, row.service)
+    if opening is None:
         return None, ""
     if await select_ticket_destinations(tx, row.org, row.project, row.impact):
         return None, ""
-    return opens_at, f"Outside the support hours: the escalation waits until {to_text(opens_at)}."
+    return opening.at, f"Outside the support hours: the escalation waits until {opening.text}."
 
 
 async def _wait(
