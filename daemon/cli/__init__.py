@@ -33,6 +33,7 @@ CLIENT_COMMANDS: Final = {
     "incidents": "List, show, acknowledge, explain and resolve incidents.",
     "services": "List services, and show their health and error budget.",
     "oncall": "Show who is on call now.",
+    "oncall-document": "Take over schedules and escalation policies of another tool.",
     "maintenance": "Start, list and end maintenance.",
     "events": "Follow the status changes of monitors.",
     "export": "Export results and incidents as CSV or JSON lines.",

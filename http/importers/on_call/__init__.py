@@ -28,6 +28,10 @@ def read_on_call(tool: str, path: Path) -> OnCallImport:
         document: Any = read_json(path.read_bytes())
         if not isinstance(document, Mapping):
             raise CannotImport("is no object with lists of users and schedules")
+        if not isinstance(document.get("users", []), list):
+            raise CannotImport("has no list of users")
+        if not isinstance(document.get("schedules", []), list):
+            raise CannotImport("has no list of schedules")
         return _READERS[tool](Source(document))
     except BadJson as error:
         raise CannotImport(str(error)) from error

@@ -23,6 +23,8 @@ from ..source import Source
 
 FORMAT: Final = 1
 _WEEK: Final = 7 * DAY_MINUTES
+# Keys that identify an object or repeat others.
+_NAMES: Final = ("id", "type", "name", "summary", "self", "html_url")
 
 
 @dataclass(slots=True)
@@ -61,8 +63,14 @@ class OnCallImport:
             if isinstance(one, Source):
                 name = str(one.get("name") or one.get("username") or one.get("id") or "unnamed")
                 self.unused += [
-                    printable(f"{kind} {name}: {key} is not carried over") for key in one.unread()
+                    printable(f"{kind} {name}: {key} is not carried over")
+                    for key in one.unread(_NAMES)
                 ]
+
+    def not_used(self, document: Source, lists: Sequence[str]) -> None:
+        """Reports the keys of the document. Those of the items of `lists` are reported already."""
+        keys = document.unread(lists)
+        self.unused += [printable(f"{key} is not carried over") for key in keys]
 
     def add_person(self, email: str, name: str, methods: Sequence[dict[str, str]]) -> None:
         self.people.append({"email": email, "name": name, "contact_methods": list(methods)})

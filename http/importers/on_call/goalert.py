@@ -17,6 +17,7 @@ from .roster import add_groups, holder_spans
 _LENGTHS: Final = {"hourly": 3_600, "daily": 86_400, "weekly": 604_800}
 _KINDS: Final = {"SMS": "sms", "VOICE": "voice", "EMAIL": "email"}
 _ALWAYS: Final = [True] * 7
+_LISTS: Final = ("users", "rotations", "schedules", "escalationPolicies")
 
 
 class _Read:
@@ -48,7 +49,7 @@ def read_goalert(document: Source) -> OnCallImport:
         lambda one: _policy(found, one, read),
     )
     found.each("rotation", document.get("rotations") or [], lambda one: one["name"])
-    found.unused += [f"{key} is not carried over" for key in document.unread()]
+    found.not_used(document, _LISTS)
     return found
 
 

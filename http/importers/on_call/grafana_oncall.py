@@ -24,6 +24,7 @@ from .document import (
 _DAY: Final = 86_400
 _LENGTHS: Final = {"hourly": 3_600, "daily": _DAY, "weekly": 7 * _DAY}
 _DAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+_LISTS: Final = ("users", "schedules", "on_call_shifts", "escalation_policies")
 
 
 class _CannotConvert(Exception):
@@ -61,7 +62,7 @@ def read_grafana_oncall(document: Source) -> OnCallImport:
             found.routes.append({"matchers": "", "policy": chain})
         else:
             found.lose(f"route {route.get('routing_regex')}: templates are no label matchers")
-    found.unused += [f"{key} is not carried over" for key in document.unread()]
+    found.not_used(document, _LISTS)
     return found
 
 

@@ -23,6 +23,7 @@ from .roster import add_groups
 
 _LENGTHS: Final = {"hourly": 3_600, "daily": 86_400, "weekly": 604_800}
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_LISTS: Final = ("users", "schedules", "escalations")
 
 
 def read_opsgenie(document: Source) -> OnCallImport:
@@ -38,7 +39,7 @@ def read_opsgenie(document: Source) -> OnCallImport:
     found.each(
         "escalation", document.get("escalations") or [], lambda one: _policy(found, one, parts)
     )
-    found.unused += [f"{key} is not carried over" for key in document.unread()]
+    found.not_used(document, _LISTS)
     return found
 
 

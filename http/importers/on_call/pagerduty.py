@@ -25,8 +25,7 @@ _KINDS: Final = {
     "phone_contact_method": "voice",
     "sms_contact_method": "sms",
 }
-# Keys that identify an object or repeat others.
-_NAMES: Final = ("id", "type", "summary", "self", "html_url")
+_LISTS: Final = ("users", "schedules", "escalation_policies")
 
 
 def read_pagerduty(document: Source) -> OnCallImport:
@@ -45,7 +44,7 @@ def read_pagerduty(document: Source) -> OnCallImport:
         document.get("escalation_policies") or [],
         lambda one: _policy(found, one, emails, names),
     )
-    found.unused += [f"{key} is not carried over" for key in document.unread()]
+    found.not_used(document, _LISTS)
     return found
 
 
