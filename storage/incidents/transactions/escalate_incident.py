@@ -18,7 +18,7 @@ from ...mutes.rules.mute import latest, next_check_at
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...notifications.queries.ticket_destinations import select_ticket_destinations
 from ...notifications.rules.notification import Notification
-from ...notifications.rules.personal_rules import Urgency, is_low, urgency_of
+from ...notifications.rules.personal_rules import is_low
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
 from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at, resumed
 from ...oncall.tables.escalation_policies import select_expanded_ladder
@@ -51,24 +51,28 @@ async def escalate_if_due(tx: Tx, incident: UUID) -> int:
     row = await incidents.lock_incident(tx, incident)
     if row is None or row.escalate_at is None or row.escalate_at > tx.now:
         return 0
-    if leader is not None and row.last_escalated_at is None and _leads(leader, row, tx.now):
+    if leader is not None and row.last_escalated_at is None and await _leads(tx, leader, row):
         await alert_storms.cover(tx, row.org, row.id, leader.id)
         return 0
     return await escalate(tx, row)
 
 
-def _leads(row: IncidentRow, covered: IncidentRow, now: Instant) -> bool:
+async def _leads(tx: Tx, row: IncidentRow, covered: IncidentRow) -> bool:
     """Returns whether an alert without a mute covers another one, which has no page."""
     paged_at = row.last_escalated_at
-    are_pages = all(urgency_of(one.impact) is Urgency.PAGE for one in (row, covered))
-    return are_pages and leads(
+    if is_low(row.impact) != is_low(covered.impact):
+        return False
+    if await select_ticket_destinations(tx, row.org, row.project, row.impact):
+        # Each ticket is filed.
+        return False
+    return leads(
         is_resolved=row.status == IncidentStatus.RESOLVED,
         is_taken_up=row.is_acknowledged or row.snoozed_until is not None or bool(row.assigned_kind),
         is_covered=row.merged_into is not None,
         paged_at=paged_at,
         is_awaited=row.escalate_at is not None and not row.is_postponed,
         is_told=paged_at is not None and covered.escalation_started_at <= paged_at,
-        now=now,
+        now=tx.now,
     )
 
 
@@ -198,10 +202,10 @@ async def _wait(
     last_at = row.last_escalated_at
     due = next_at(ladder, row.escalation_started_at, taken, last_at)
     if due is None or due > tx.now:
-        # Not due, but looked at again after an edit of the policy: the wait delays no step.
+        # Not due, but looked at again after an edit of the policy or a new mute: the wait delays no
+        # step. What the next page would have told of is not covered any more.
         await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=due)
-        if due is None:
-            await release_untold(tx, row)
+        await release_untold(tx, row)
         return
     if why and not row.is_postponed:
         entry = IncidentEntry(status=None, body=why, public=False, author=None)
