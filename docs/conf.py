@@ -38,6 +38,7 @@ _NAVIGATION = {
             "agents",
             "console",
             "bundles",
+            "move-on-call",
             "pipelines",
         )
     ],

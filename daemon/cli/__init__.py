@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "keys": "Generate and rotate encryption keys.",
     "gate": "Query the release gate.",
     "bundle": "Keep a project's monitors and services in a file: plan, apply, export, import.",
+    "oncall-document": "Take over schedules and escalation policies of another tool.",
     "backup": "Write or verify a backup of the whole installation.",
     "restore": "Restore a backup into an empty store.",
     "change": "Record changes of a service.",

@@ -29,13 +29,11 @@ from ..loops import (
     due_reader,
     figure_repairer,
     file_provider_syncer,
-    invitation_mailer,
     janitor,
     metric_samplers,
     monitor_sealer,
     operation_runner,
     outbox_leaser,
-    password_reset_mailer,
     presence_renewer,
     prober,
     push_deadline_checker,
@@ -45,6 +43,7 @@ from ..loops import (
     service_evaluator,
     service_sealer,
 )
+from ..loops.mailers import invitation_mailer, oncall_mailer, password_reset_mailer
 from ..runtime import limits
 from ..runtime.supervisor import Child, ChildTask, RunChild, StopPhase, keep_watchdog
 from ..runtime.wake_event import WakeEvent, staggered
@@ -342,6 +341,7 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         invitation_mailer.PAUSE_SECONDS,
         work=(Work.INVITATIONS,),
     ),
+    _loop("oncall_mails", DaemonPart.LEASER, lambda h: h.oncall_mails, oncall_mailer.PAUSE_SECONDS),
     _loop(
         "watcher",
         DaemonPart.WATCHER,

@@ -42,13 +42,12 @@ from ..loops.composite_evaluator import CompositeEvaluator, CompositeScheduler
 from ..loops.due_reader import DueReader
 from ..loops.figure_repairer import Repairer
 from ..loops.file_provider_syncer import FileProviderConfig, FileProviderSyncer
-from ..loops.invitation_mailer import InvitationMailer
 from ..loops.janitor import Janitor
+from ..loops.mailers import InvitationMailer, OnCallMailer, PasswordResetMailer
 from ..loops.metric_samplers import InstallationSampler, RegionLoadSampler
 from ..loops.monitor_sealer import MonitorSealer
 from ..loops.operation_runner import OperationRunner
 from ..loops.outbox_leaser import OutboxLeaser
-from ..loops.password_reset_mailer import PasswordResetMailer
 from ..loops.presence_renewer import PresenceRenewer, ProcessIdentity
 from ..loops.prober import Prober
 from ..loops.push_deadline_checker import PushDeadlineChecker
@@ -122,6 +121,7 @@ class Components:
     leaser: OutboxLeaser | None
     resets: PasswordResetMailer | None
     invitations: InvitationMailer | None
+    oncall_mails: OnCallMailer | None
     watcher: AlertProcessor | None
     evaluator: ServiceEvaluator | None
     surveyor: RegionLoadSampler | None
@@ -154,7 +154,7 @@ def build(
     reach = make_egress(settings, f"leadline/{version()}")
     means = means_of(settings, reach, clock.now)
     catalogue = CheckCache(pools.loops, keyring, clock.now)
-    prober, leaser, resets, invitations, watcher = None, None, None, None, None
+    prober, leaser, resets, invitations, oncall_mails, watcher = (None,) * 6
     if DaemonPart.PROBER in parts:
         prober = _prober(
             settings, process, pools.loops, clock, keyring, recorder, reach, catalogue, limiters
@@ -162,9 +162,8 @@ def build(
     if DaemonPart.LEASER in parts:
         leaser = _leaser(settings, pools.loops, keyring, means, limiters)
         resets = _resets(settings, pools.loops, keyring, means, clock)
-        invitations = InvitationMailer(
-            pools.loops, keyring, means, settings.server.public_base_url, clock.now
-        )
+        mailing = (pools.loops, keyring, means, settings.server.public_base_url)
+        invitations, oncall_mails = InvitationMailer(*mailing, clock.now), OnCallMailer(*mailing)
     if DaemonPart.WATCHER in parts:
         watcher = _watcher(pools.loops, clock, leaser, prober, attendance)
         bus.on_change = watcher.wake.set
@@ -202,6 +201,7 @@ def build(
         leaser=leaser,
         resets=resets,
         invitations=invitations,
+        oncall_mails=oncall_mails,
         watcher=watcher,
         evaluator=_evaluator(role, pools.loops, clock, leaser, attendance),
         surveyor=_surveyor(settings, role, pools.loops, clock),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ...storage.alerting.queries.service_alerting import select_alerting
 from ...storage.alerting.rules.alert_episode import CONFIRM_MOST
@@ -19,12 +20,16 @@ from ...storage.services.queries.services import select_service
 from ...storage.services.rows import ServiceRow
 from ...storage.services.transactions.set_paging_target import put_escalation_policy
 from ...storage.services.transactions.set_runbook import put_runbook
+from ...storage.services.transactions.set_support_hours import put_support_hours
+from ..oncall.routes.weekly_windows import window_given, windows_spelt, windows_typed
 from ..ui.form_inputs import NONE, FieldFault, fault_of, typed_of
-from ..ui.form_values import stripped, whole_number
+from ..ui.form_values import stripped, value_of, whole_number
 from ..ui.render import page, redirect
 from ..ui.shell.page_layout import PageLayout, frame_of
 from ..wire.errors import Problem
 from ..wire.route import Request, Response
+
+_TYPED: Final = ("confirm", "renotify", "policy", "runbook", "zone", "hours")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +56,14 @@ async def send_alerting(ask: Request) -> Response:
             confirm_evaluations=whole_number("confirm_evaluations", stripped(ask, "confirm")),
             renotify_seconds=whole_number("renotify_seconds", stripped(ask, "renotify") or "0"),
         )
+        windows = [
+            window_given("windows", one) for one in windows_typed("windows", value_of(ask, "hours"))
+        ]
+        zone = stripped(ask, "zone")
         async with ask.context.pool.transaction("console_edit_alerting") as tx:
             # Before the lock of the policy.
             await put_runbook(tx, ask.who, row.project_uid, row.uid, stripped(ask, "runbook"))
+            await put_support_hours(tx, ask.who, row.project_uid, row.uid, zone, windows)
             await edit_alerting(tx, ask.who, row.project_uid, row.uid, edit)
             await put_escalation_policy(
                 tx, ask.who, row.project_uid, row.uid, stripped(ask, "policy")
@@ -84,6 +94,7 @@ async def _voice(ask: Request) -> AlertingFormData:
             typed["unknown"] = "on"
     typed["policy"] = str(row.escalation_policy_uid or "")
     typed["runbook"] = row.runbook_url
+    typed |= {"zone": row.support_zone, "hours": windows_spelt(row.support_hours)}
     return AlertingFormData(frame, row, policies, typed)
 
 
@@ -97,7 +108,7 @@ def _alerting(
         row=voice.row,
         policies=voice.policies,
         ticked={name for name in ("owns", "down", "degraded", "unknown") if name in typed},
-        typed={name: typed.get(name, "") for name in ("confirm", "renotify", "policy", "runbook")},
+        typed={name: typed.get(name, "") for name in _TYPED},
         confirm_most=CONFIRM_MOST,
         renotify_least=RENOTIFY_LEAST,
         renotify_most=RENOTIFY_MOST,

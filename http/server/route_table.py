@@ -65,9 +65,9 @@ from ..notifications.routes import (
     global_silence as alerting,
 )
 from ..objectives.routes import sla, sla_targets
-from ..oncall.routes import escalation_policies, oncall
+from ..oncall.routes import cover_requests, duties, escalation_policies, oncall
 from ..retirement import routes as succession
-from ..services.routes import service_reliability, services
+from ..services.routes import service_reliability, services, support_hours
 from ..status_pages.public.html_routes import ROUTES as PUBLIC_PAGES
 from ..status_pages.public.subscription_forms import ROUTES as SUBSCRIBING
 from ..status_pages.routes import (
@@ -113,6 +113,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     *contacts.ROUTES,
     *escalation_policies.ROUTES,
     *oncall.ROUTES,
+    *duties.ROUTES,
+    *cover_requests.ROUTES,
     *webhooks.ROUTES,
     *incidents.ROUTES,
     *incident_templates.ROUTES,
@@ -137,6 +139,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *monitor_defaults.ROUTES,
     *organization_limits.ROUTES,
     *services.ROUTES,
+    *support_hours.ROUTES,
     *service_reliability.ROUTES,
     *service_alerting.ROUTES,
     *succession.ROUTES,

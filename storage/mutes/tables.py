@@ -27,6 +27,14 @@ _HOLD_MONITOR = """
 select id from monitors
 where uid = %(uid)s and org = %(org)s and project = %(project)s for key share
 """
+# The alerts that a muted leader covers, and of which no page has told, are released then.
+_LOOK_AGAIN = """
+update incidents l set escalate_at = at(%(now)s)
+where l.org = %(org)s and l.project = %(project)s and l.status <> 'resolved'
+  and l.escalate_at > at(%(now)s) and l.snoozed_until is null
+  and (l.acknowledged_at is null or l.ack_expired_at is not null)
+  and exists (select from incidents c where c.org = l.org and c.merged_into = l.id)
+"""
 _INSERT = """
 insert into mutes (org, uid, project, monitor, service, matchers, reason, starts_at, ends_at,
   author_label, created_at)
@@ -76,3 +84,9 @@ async def delete_mute(tx: Tx, row: MuteRow) -> None:
 async def prune_mutes(tx: Tx, org: int, project: int) -> None:
     """Deletes mutes that ended long ago."""
     await tx.execute(_PRUNE, org=org, project=project, before=tx.now - KEPT_US)
+
+
+async def look_at_storms_again(tx: Tx, org: int, project: int) -> None:
+    """Makes the leaders of storms due, since a new mute can cover one."""
+    tx.lock_rank(LockRank.INCIDENT, "leaders of storms")
+    await tx.execute(_LOOK_AGAIN, org=org, project=project, now=tx.now)

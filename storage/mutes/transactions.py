@@ -75,6 +75,7 @@ async def create_mute(tx: Tx, principal: Principal, project: UUID, draft: MuteDr
         "label": principal.label,
     }
     await tables.insert_mute(tx, values)
+    await tables.look_at_storms_again(tx, home.org, home.id)
     row = await _written(tx, uid)
     await audit(tx, principal, row.org, "mute.create", _target(row))
     return row

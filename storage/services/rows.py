@@ -54,6 +54,9 @@ class ServiceRow(msgspec.Struct, frozen=True):
     bundle_path: str = ""
     orphaned_at: Instant | None = None
     runbook_url: str = ""
+    # Support hours: weekly windows in a zone, empty for all hours.
+    support_zone: str = ""
+    support_hours: list[str] = []
 
     @property
     def key(self) -> ServiceKey:

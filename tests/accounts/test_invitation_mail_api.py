@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from leadline.daemon.loops import invitation_mailer
-from leadline.daemon.loops.invitation_mailer import InvitationMailer
+from leadline.daemon.loops.mailers import invitation_mailer
+from leadline.daemon.loops.mailers.invitation_mailer import InvitationMailer
 from leadline.http.server.app import make_app
 from leadline.http.server.route_table import ROUTES
 from leadline.probes.net.egress_policy import probe_policy

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.daemon.loops.password_reset_mailer import PasswordResetMailer
+from leadline.daemon.loops.mailers.password_reset_mailer import PasswordResetMailer
 from leadline.http.auth.passwords import Passwords
 from leadline.http.server.app import make_app
 from leadline.http.server.route_table import ROUTES

@@ -178,6 +178,7 @@ def test_an_adopted_episode_is_announced_after_its_suppression() -> None:
     assert decided(EpisodeContext(spoken_for=True)) == (EpisodeAction.NOTHING, NoPageReason.ADOPTED)
     assert decided(EpisodeContext(explained=True)) == (EpisodeAction.NOTHING, NoPageReason.HELD)
     assert decided(EpisodeContext(silenced=True)) == (EpisodeAction.NOTHING, NoPageReason.SILENCED)
+    assert decided(EpisodeContext(closed=True)) == (EpisodeAction.NOTHING, NoPageReason.CLOSED)
     assert decided(EpisodeContext(reaches=False)) == (EpisodeAction.NOTHING, NoPageReason.UNREACHED)
     owns_nothing = AlertingPolicy(False, frozenset({ServiceCondition.DOWN}), False, 1)
     assert decided(EpisodeContext(), owns_nothing) == (EpisodeAction.NOTHING, None)
@@ -186,3 +187,18 @@ def test_an_adopted_episode_is_announced_after_its_suppression() -> None:
 def test_a_service_without_a_reachable_channel_is_unreached() -> None:
     step = decide(PAGES, ServiceCondition.DOWN, 0, None, EpisodeContext(reaches=False), Instant(0))
     assert (step.act, step.quiet) == (EpisodeAction.ADOPT, NoPageReason.UNREACHED)
+
+
+def test_outside_the_support_hours_an_episode_opens_without_a_page() -> None:
+    closed = EpisodeContext(closed=True)
+    step = decide(PAGES, ServiceCondition.DOWN, 0, None, closed, Instant(0))
+    assert (step.act, step.quiet) == (EpisodeAction.ADOPT, NoPageReason.CLOSED)
+    reminds = AlertingPolicy(
+        True, frozenset({ServiceCondition.DOWN}), False, 1, renotify_us=60_000_000
+    )
+    told = Episode(announced=True, notified_at=Instant(1), taken_up=False)
+    late = Instant(120_000_000)
+    step = decide(reminds, ServiceCondition.DOWN, 1, told, closed, late)
+    assert (step.act, step.quiet) == (EpisodeAction.NOTHING, NoPageReason.CLOSED)
+    step = decide(reminds, ServiceCondition.DOWN, 1, told, EpisodeContext(), late)
+    assert step.act is EpisodeAction.REMIND

@@ -269,9 +269,22 @@ async def test_a_mute_of_the_leader_loses_no_alert(storm: Storm, minutes: int) -
         if at == 2:
             await storm.alerts(1, team="y")
             await storm.later(SECOND)
-    # At the latest when the next step would have told of it.
+    # At once, and at the latest when the next step would have told of it.
     await storm.later(7 * MINUTE)
     assert [title for title, _ in await storm.pages()] == ["a1", "a2"]
+
+
+async def test_a_mute_of_the_leader_releases_the_untold_alerts_at_once(storm: Storm) -> None:
+    await storm.alerts(1, team="x")
+    await storm.run_pass()
+    await storm.later(MINUTE)
+    await storm.alerts(2, team="y")
+    await storm.later(SECOND)
+    assert [title for title, _ in await storm.pages()] == ["a1"]
+    await storm.mutes(60, "x")
+    await storm.later(SECOND)
+    await storm.later(GATHER_US + SECOND)
+    assert (await storm.pages())[1:] == [("a2", "And 1 more alert of the service.")]
 
 
 async def test_a_released_alert_begins_at_its_first_step(storm: Storm) -> None:
@@ -296,6 +309,16 @@ async def test_a_leader_that_pages_no_person_covers_no_page(storm: Storm) -> Non
     # Each ticket is filed.
     assert await storm.paged() == ["two", "two", "one"]
     assert [title for title, _ in await storm.pages()] == ["a1", "a2", "a3"]
+
+
+async def test_a_storm_of_minor_alerts_is_one_page_too(storm: Storm) -> None:
+    await storm.alerts(20, impact=IncidentImpact.MINOR)
+    await storm.alerts(1)
+    await storm.run_pass()
+    assert await storm.pages() == [
+        ("a1", "And 19 more alerts of the service."),
+        ("a21", "Escalation step 1."),
+    ]
 
 
 async def test_a_muted_leader_covers_no_other_alert(storm: Storm) -> None:

@@ -5,6 +5,7 @@ import re
 from html import unescape
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 
 import pytest
 
@@ -373,3 +374,68 @@ async def test_a_week_on_which_clocks_change_is_drawn_by_the_clock_on_the_wall(a
     assert f'<line class="hand-off" x1="{share}"' in page
     assert f'<line class="hand-off" x1="{100 * 9 / 168:.2f}%"' in page
     assert "Mon 30 March 09:00" in page
+
+
+async def test_the_form_adds_a_layer_and_the_screen_states_gaps(api: Api) -> None:
+    mara, tomas = await api.new_channel(name="Mara"), await api.new_channel(name="Tomás")
+    first = await api.new_schedule(mara, name="First", timezone="Europe/Berlin")
+    path = f"/oncall-schedules/{first}/edit"
+    form = {"name": "First", "shift": "1", "unit": "weeks", "timezone": "Europe/Berlin"}
+    form |= {"anchor": "2026-01-05T01:00", "participant": str(mara), "hours": "mon-fri 9-17"}
+    page = await text_of(await send(api, path, {**form, "act": "layer"}))
+    assert 'name="layer-1-name"' in page
+    layer = {"name": "Night", "shift": "1", "unit": "days", "timezone": "UTC"}
+    layer |= {"anchor": "2026-01-05T00:00", "participant": str(tomas), "hours": "20:00 - 24:00"}
+    both = form | {f"layer-1-{name}": value for name, value in layer.items()}
+    wrong = await text_of(await send(api, path, {**both, "layer-1-hours": "noon", "act": "save"}))
+    assert "Layer 2, Hours: &#39;noon&#39; is not such as mon-fri 9-17." in wrong
+    assert (await send(api, path, {**both, "act": "save"})).status_code == 303
+    page = await text_of(await api.ask("editor", "GET", path))
+    assert "mon-fri 09:00-17:00</textarea>" in page
+    assert "mon-sun 20:00-24:00</textarea>" in page
+    removed = await text_of(await send(api, path, {**both, "act": "remove-layer-1-"}))
+    assert "layer-1-name" not in removed
+    # Now is Monday 01:00 in Berlin.
+    page = await seen(api)
+    assert first_line(page) == "Nobody is on call until Monday 09:00"
+    assert "Nobody is on call in parts of the next four weeks." in page
+    assert "<li>Monday 17:00 to Monday 21:00</li>" in page
+    assert "Mara follows. " in page
+
+
+async def test_a_cover_request_is_made_accepted_and_withdrawn_on_the_screen(api: Api) -> None:
+    people = [str(api.users[name][1]) for name in ("editor", "project_admin")]
+    first = await api.new_schedule(*map(UUID, people), shift_seconds=86_400)
+    here = f"/projects/{api.project}/on-call"
+    form = {"schedule": first, "act": "cover", "cover-from": "2026-01-07T00:00"}
+    form |= {"cover-to": "2026-01-08T00:00", "cover-note": "A wedding"}
+    wrong = await send(api, here, {**form, "cover-from": "2026-01-06T00:00"})
+    assert wrong.status_code == 400
+    assert "From: the person must be on call in the whole span." in await text_of(wrong)
+    for _ in range(2):
+        assert (await send(api, here, form)).status_code == 303
+    page = await seen(api, who="project_admin")
+    assert "<b>editor</b> asks everybody" in page
+    assert page.count("Accept</button>") == 2
+    assert "Accept</button>" not in await seen(api, who="editor")
+    requests = re.findall(r'name="request" value="([^"]+)"', page)
+    accept = {"schedule": first, "request": requests[0], "act": "accept-cover"}
+    assert (await send(api, here, accept, "project_admin")).status_code == 303
+    late = await send(api, here, {**accept, "request": requests[1]}, "project_admin")
+    assert "The duties have changed since the request" in await text_of(late)
+    withdraw = {**accept, "request": requests[1], "act": "withdraw-cover"}
+    assert (await send(api, here, withdraw)).status_code == 303
+    page = await seen(api)
+    assert "<b>editor</b>: project_admin takes over" in page
+    assert "A wedding" in page
+
+
+async def test_the_form_turns_the_summary_of_hand_offs_on(api: Api) -> None:
+    first = await api.new_schedule()
+    path = f"/oncall-schedules/{first}/edit"
+    page = await text_of(await api.ask("editor", "GET", path))
+    turn = re.findall(r'name="participant_was" value="([^"]+)"', page)[0]
+    form = {"name": "First", "shift": "1", "unit": "weeks", "anchor": "2026-01-05T00:00"}
+    form |= {"participant": turn.partition(" ")[0], "hand_off_email": "1", "act": "save"}
+    assert (await send(api, path, form)).status_code == 303
+    assert 'value="1" checked' in await text_of(await api.ask("editor", "GET", path))

@@ -130,6 +130,13 @@ E POST /oncall-schedules/{scheduleID}/overrides
 E DELETE /oncall-overrides/{overrideID}
 V GET /oncall-schedules/{scheduleID}/calendar.ics
 E POST /oncall-schedules/{scheduleID}/calendar-token
+V GET /projects/{projectID}/oncall
+V GET /oncall-schedules/{scheduleID}/shifts
+V GET /oncall-schedules/{scheduleID}/badge.svg
+V GET /oncall-schedules/{scheduleID}/cover-requests
+E POST /oncall-schedules/{scheduleID}/cover-requests
+E POST /oncall-cover-requests/{requestID}/accept
+E DELETE /oncall-cover-requests/{requestID}
 V GET /monitors/{monitorID}/notifications
 E POST /monitors/{monitorID}/notifications
 E DELETE /monitors/{monitorID}/notifications/{channelID}
@@ -182,6 +189,7 @@ V GET /projects/{projectID}/services/{serviceID}/alerting/state
 E PATCH /projects/{projectID}/services/{serviceID}/alerting
 E PUT /projects/{projectID}/services/{serviceID}/escalation-policy
 E PUT /projects/{projectID}/services/{serviceID}/runbook
+E PUT /projects/{projectID}/services/{serviceID}/support-hours
 E PUT /projects/{projectID}/services/{serviceID}/sla-target/burn-alerting
 V POST /projects/{projectID}/services/{serviceID}/gate
 V GET /projects/{projectID}/services/{serviceID}/gate/policy
@@ -437,6 +445,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", f"{SERVICE}/alerting"): {"renotify_seconds": 60},
     ("PUT", f"{SERVICE}/escalation-policy"): {"escalation_policy_id": ""},
     ("PUT", f"{SERVICE}/runbook"): {"runbook_url": ""},
+    ("PUT", f"{SERVICE}/support-hours"): {"windows": []},
     ("PUT", f"{SERVICE}/sla-target/burn-alerting"): {"burn_alert_enabled": True},
     ("PUT", f"{SERVICE}/gate/policy"): GATE_POLICY,
     ("POST", f"{SERVICE}/gate/policy/replay"): GATE_POLICY,
@@ -464,6 +473,11 @@ BODIES: dict[tuple[str, str], Any] = {
         "starts_at": "2026-01-05T00:00:00Z",
         "ends_at": "2026-01-06T00:00:00Z",
     },
+    ("POST", "/oncall-schedules/{scheduleID}/cover-requests"): {
+        "channel_id": "{channelID}",
+        "starts_at": "2026-01-05T00:00:00Z",
+        "ends_at": "2026-01-06T00:00:00Z",
+    },
 }
 QUERIES: dict[str, dict[str, str]] = {
     "/organizations/{orgID}": {"dry_run": "true"},
@@ -482,6 +496,10 @@ QUERIES: dict[str, dict[str, str]] = {
         "to": "2026-02-01T00:00:00Z",
     },
     "/search": {"q": "shop"},
+    "/oncall-schedules/{scheduleID}/shifts": {
+        "from": "2026-01-01T00:00:00Z",
+        "to": "2026-01-02T00:00:00Z",
+    },
     "/monitors/{monitorID}/latency": {
         "from": "2026-01-01T00:00:00Z",
         "to": "2026-01-02T00:00:00Z",
@@ -496,6 +514,9 @@ REFUSED_LATER = {
     ("POST", "/monitors/{monitorID}/retire"): 409,
     ("POST", "/monitors/{monitorID}/reactivate"): 409,
     ("POST", "/monitors/{monitorID}/convert-to-service"): 400,
+    # The channel is not on call, and the request is accepted.
+    ("POST", "/oncall-schedules/{scheduleID}/cover-requests"): 400,
+    ("POST", "/oncall-cover-requests/{requestID}/accept"): 409,
     # An address that belongs to no member is invited.
     ("POST", "/organizations/{orgID}/members"): 202,
     # Dry runs.
@@ -558,6 +579,7 @@ OF_THE_SHOP = (
     "policyID",
     "scheduleID",
     "overrideID",
+    "requestID",
     "decisionID",
     "maintenanceID",
     "seriesID",
@@ -680,6 +702,8 @@ async def _routing(api: Api, path: str) -> dict[str, UUID | str]:
         made["policyID"] = await api.new_policy()
     if "{scheduleID}" in path:
         made["scheduleID"] = await api.new_schedule()
+    if "{requestID}" in path:
+        made["requestID"] = await api.new_cover_request(accepted=path.endswith("/accept"))
     if "{maintenanceID}" in path:
         made["maintenanceID"] = await api.new_maintenance()
     if "{seriesID}" in path:

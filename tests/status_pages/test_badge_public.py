@@ -7,14 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.status_pages.public.badge import (
-    TEXT_LONGEST,
-    component_badge,
-    page_badge,
-    uptime_badge,
-)
+from leadline.http.status_pages.public.badge import component_badge, page_badge, uptime_badge
 from leadline.http.status_pages.public.page_text import STATUS
-from leadline.http.status_pages.public.xml_text import legal
+from leadline.http.ui.plots.badge import TEXT_LONGEST
+from leadline.http.ui.plots.xml_text import legal
 from leadline.storage.status_pages.rules.status_page import Audience, ComponentStatus, render
 from tests.status_pages.test_html_public import shop
 

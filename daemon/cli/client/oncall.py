@@ -13,17 +13,16 @@ from .table import Column, print_table
 
 async def on_call_now(api: Api, project: str) -> list[dict[str, Any]]:
     """Returns the schedules of a project, each with its current person."""
-    found = []
-    for one in await api.get(f"{project}/oncall-schedules", "list on-call schedules"):
-        path = f"/oncall-schedules/{one['id']}/current"
-        now = await api.get(path, f"read who is on call in {one['name']}")
-        found.append({"schedule": one["name"], **now})
-    return found
+    found = await api.get(f"{project}/oncall", "read who is on call")
+    return [{"schedule": one.pop("schedule_name"), **one} for one in found]
 
 
 def on_call_cells(one: dict[str, Any]) -> tuple[Any, ...]:
     how = "override" if one.get("override_id") else "rotation"
-    return one["schedule"], one["channel_name"], moment(one["until"]), how
+    if "channel_id" not in one:
+        how = "gap"
+    until = moment(one["until"]) if "until" in one else "-"
+    return one["schedule"], one.get("channel_name", "nobody"), until, how
 
 
 ON_CALL_COLUMNS = (

@@ -15,7 +15,7 @@ from ....storage.oncall.rows import ScheduleRow
 from ....storage.oncall.rules.oncall_schedule import stretch
 from ....storage.scheduling.queries.region_list import select_regions
 from ...monitors.console.project_statuses import MonitorData
-from ...oncall.console.oncall_weeks import plot_text, zone_of
+from ...oncall.console.oncall_weeks import until_text, zone_of
 from ...services.console.service_list import ServiceItem, ServiceListData, lines_of
 from ...ui.change_text import OUTCOMES, ChangeSymbol, name_of, outcome_of, short, sign_of
 from ...ui.formatting import COVERAGE_SAMPLE, NOTHING, Moment, count, moment, percent
@@ -49,6 +49,7 @@ class OnCallItem:
     schedule: str
     who: str
     until: str
+    mark: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,9 @@ async def _on_call(tx: Tx, org: int, schedules: Sequence[ScheduleRow]) -> list[O
     found = []
     for standing in await select_rosters(tx, org, schedules, tx.now, Instant(tx.now + _AHEAD)):
         duty = stretch(standing.roster, standing.overrides, tx.now)
-        until = plot_text(duty.until, zone_of(standing), tx.now)
-        found.append(OnCallItem(standing.schedule.name, standing.name_of(duty.channel), until))
+        until = until_text(duty, zone_of(standing), tx.now)
+        who, mark = standing.name_of(duty.channel), "down" if duty.is_gap else "up"
+        found.append(OnCallItem(standing.schedule.name, who, until, mark))
     return found
 
 

@@ -1,6 +1,7 @@
 """Figures of an incident: its progress, and the times to the first page and the answer."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from ....storage.core.instant import Instant
 from ....storage.incidents.queries.console_incidents import Paged
@@ -34,6 +35,9 @@ def figures(
     return found
 
 
+_WAITS: Final = "for the end of a mute or for the support hours of the service"
+
+
 def answered(row: IncidentRow, now: Instant) -> str:
     """Returns the text on acknowledgement and on the next escalation step."""
     if row.is_snoozed(now) and row.snoozed_until is not None:
@@ -57,6 +61,8 @@ def answered(row: IncidentRow, now: Instant) -> str:
         climbed = row.escalation_policy is not None and row.escalation_step > 0
         ladder = " Escalation finished." if climbed else ""
         return f"{first.rstrip() or 'Not acknowledged.'}{ladder}"
+    if row.is_postponed:
+        return f"{first or 'Not acknowledged. '}The next escalation step waits: {_WAITS}."
     if row.escalate_at <= now:
         return f"{first or 'Not acknowledged. '}The next escalation step is due now."
     taken = f"{count(row.escalation_step, 'step')} done, the next" if row.escalation_step else ""

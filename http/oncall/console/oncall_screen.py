@@ -1,5 +1,6 @@
 """On-call screen: who is on call until when, schedules, and escalation policies."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
@@ -12,6 +13,7 @@ from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.channel_health import select_reach
 from ....storage.notifications.queries.channels import select_channels_of
 from ....storage.notifications.rows import ChannelRow
+from ....storage.oncall.queries.cover_requests import select_cover_request, select_cover_requests
 from ....storage.oncall.queries.escalation_policies import (
     select_default_policy_uid,
     select_policies_of,
@@ -32,20 +34,37 @@ from ....storage.services.queries.pickable_objects import PickableKind
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, uuid_in, value_of
 from ...ui.formatting import NOTHING, setting
-from ...ui.pickers.objects import options_of, resolved
+from ...ui.pickers.objects import options_of
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import frame_of
 from ...ui.time_inputs import instant_typed, zone_named
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
+from ..routes import cover_requests as cover_api
 from ..routes import escalation_policies as policies_api
 from ..routes import oncall as api
 from ..schemas import CreateOnCallOverride, PutDefaultEscalationPolicy
 from .channel_health_table import reach_lines
-from .oncall_weeks import drawn, plot_text, zone_of
+from .cover_panel import (
+    COVER_FIELDS,
+    COVER_LABELS,
+    COVER_WORDS,
+    chosen_uid,
+    cover_given,
+    cover_items,
+)
+from .oncall_weeks import drawn, gaps_ahead, plot_text, until_text, zone_of
 
 EARLIEST_WEEK, LATEST_WEEK = -4, 48
+_PICKED: Final = ("channel", "cover-who", "cover-wanted")
+_TYPED: Final = (
+    "from",
+    "to",
+    *_PICKED,
+    *COVER_FIELDS.values(),
+    *(f"{name}_was" for name in _PICKED),
+)
 _FIELDS: Final = {"starts_at": "from", "ends_at": "to", "channel_id": "channel"}
 _LABELS: Final = {"starts_at": "From", "ends_at": "To", "channel_id": "Who takes over"}
 
@@ -107,19 +126,23 @@ async def submit_oncall(ask: Request) -> Response:
     except Refused as refused:
         if refused.code in ("forbidden", "not_found"):
             raise
-        field = _FIELDS.get(refused.field, "")
-        said = OnCallFormResult(_words(refused), is_wrong=True, field=field)
+        is_cover = stripped(ask, "act") == "cover"
+        field = (COVER_FIELDS if is_cover else _FIELDS).get(refused.field, "")
+        words = _words(refused, COVER_LABELS if is_cover else _LABELS)
+        said = OnCallFormResult(words, is_wrong=True, field=field)
         return await _render(ask, schedule, "0", said)
     if done is not None:
         return await _render(ask, schedule, "0", done)
     return redirect(f"/projects/{ask.ids['projectID']}/on-call?schedule={schedule}")
 
 
-def _words(refused: Refused) -> str:
+def _words(refused: Refused, labels: Mapping[str, str]) -> str:
+    if refused.code in COVER_WORDS:
+        return COVER_WORDS[refused.code]
     if refused.code == "override_quota":
         return f"Limit: {COMING_MOST} active and upcoming overrides per schedule."
     rule = refused.message.replace("starts_at", "From")
-    return f"{_LABELS.get(refused.field, refused.field)}: {rule}."
+    return f"{labels.get(refused.field, refused.field)}: {rule}."
 
 
 async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
@@ -130,6 +153,15 @@ async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
         if row is None or row.org != org_of(ask) or row.project != project_of(ask):
             raise Problem("not_found")
         await api.end_override(replace(ask, ids={**ask.ids, "overrideID": uid}))
+        return None
+    if what in ("accept-cover", "withdraw-cover"):
+        uid = uuid_in(stripped(ask, "request"))
+        async with ask.context.pool.transaction("console_cover", read_only=True) as tx:
+            request = await select_cover_request(tx, uid)
+        if request is None or (request.org, request.project) != (org_of(ask), project_of(ask)):
+            raise Problem("not_found")
+        named = replace(ask, ids={**ask.ids, "requestID": uid})
+        await (cover_api.accept if what == "accept-cover" else cover_api.withdraw)(named)
         return None
     if what == "default-policy":
         chosen = stripped(ask, "policy")
@@ -149,6 +181,10 @@ async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
         )
         await api.override(replace(named, body=body))
         return None
+    if what == "cover":
+        zone = zone_named(schedule.timezone)
+        await cover_api.create(replace(named, body=await cover_given(ask, zone)))
+        return None
     if what == "calendar":
         made = await api.new_calendar_token(named)
         return OnCallFormResult(
@@ -159,14 +195,10 @@ async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
 
 async def _taking_over(ask: Request) -> str:
     """Raises: Refused invalid, if the text names no member or channel."""
-    text, was = stripped(ask, "channel"), value_of(ask, "channel_was")
-    async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
-        one = await resolved(
-            tx, org_of(ask), project_of(ask), PickableKind.PARTICIPANT, text, was, "channel_id"
-        )
-    if one is None:
+    uid = await chosen_uid(ask, PickableKind.PARTICIPANT, "channel", "channel_id")
+    if not uid:
         raise Refused("invalid", "channel_id", "must name a member or a channel")
-    return str(one.uid)
+    return uid
 
 
 async def _schedule_of(ask: Request) -> ScheduleRow:
@@ -189,6 +221,7 @@ async def _render(
         schedules = await select_schedules_of(tx, org, project)
         channels = await select_channels_of(tx, org, project)
         options = await options_of(tx, org, project, PickableKind.PARTICIPANT)
+        people = await options_of(tx, org, project, PickableKind.PERSON)
         ladders = await select_policies_of(tx, org, project)
         targets = await select_targets(tx, org, [row.id for row in ladders])
         default = await select_default_policy_uid(tx, org, project)
@@ -198,6 +231,7 @@ async def _render(
         standing = None
         if row is not None:
             (standing,) = await select_rosters(tx, org, [row], EARLIEST, LATEST)
+        covers = [] if row is None else await select_cover_requests(tx, org, [row.id])
         now = tx.now
     on = _weeks(weeks)
     return page(
@@ -210,11 +244,14 @@ async def _render(
         row=row,
         zone=zone_of(standing).key if standing else "UTC",
         drawn=drawn(standing, now, on) if standing else None,
+        gaps=gaps_ahead(standing, now) if standing else None,
         overrides=_override_lines(standing, now) if standing else [],
+        covers=cover_items(covers, ask.who.user, zone_of(standing), now) if standing else [],
         weeks=on,
         tabs=_tabs(on),
         options=options if frame.may_write else (),
-        typed={name: stripped(ask, name) for name in ("channel", "channel_was", "from", "to")},
+        people=people if frame.may_write else (),
+        typed={name: value_of(ask, name) for name in _TYPED},
         ladders=_ladder_lines(ladders, targets),
         default_ladder=default,
         reach=reach_lines(reach, now),
@@ -240,16 +277,21 @@ def _weeks(text: str) -> int:
 def _summary(standing: ScheduleRoster, channels: list[ChannelRow], now: Instant) -> OnCallSummary:
     duty = stretch(standing.roster, standing.overrides, now)
     zone = zone_of(standing)
-    who, until = standing.name_of(duty.channel), plot_text(duty.until, zone, now)
-    after = stretch(standing.roster, standing.overrides, duty.until)
-    next_ = standing.name_of(after.channel)
-    follows = f"{next_} follows." if next_ != who else f"{who} continues."
+    who, until = standing.name_of(duty.channel), until_text(duty, zone, now)
+    follows = ""
+    if duty.until != LATEST:
+        after = stretch(standing.roster, standing.overrides, duty.until)
+        next_ = standing.name_of(after.channel)
+        follows = f"{next_} follows. " if next_ != who else f"{who} continues. "
     how = "Override active. " if duty.override else ""
-    under = f"{how}{follows} Times are {zone.key}."
+    under = f"{how}{follows}Times are {zone.key}."
+    if duty.is_gap:
+        pages = "A step of an escalation policy that names only this schedule pages nobody."
+        return OnCallSummary("down", f"{who} is on call {until}", f"{pages} {under}")
     if any(one.id == duty.channel and not one.enabled for one in channels):
-        text = f"{who} is on call until {until}, but the channel is disabled"
+        text = f"{who} is on call {until}, but the channel is disabled"
         return OnCallSummary("down", text, f"Pages to it are not sent. {under}")
-    return OnCallSummary("up", f"{who} is on call, until {until}", under)
+    return OnCallSummary("up", f"{who} is on call, {until}", under)
 
 
 def _override_lines(standing: ScheduleRoster, now: Instant) -> list[OnCallOverrideItem]:
@@ -317,6 +359,6 @@ ROUTES: Final = (
         action=EDIT,
         scope=_PROJECT,
         handler=submit_oncall,
-        summary="Add or remove an override, or regenerate the calendar URL.",
+        summary="Edit overrides and cover requests, or regenerate the calendar URL.",
     ),
 )

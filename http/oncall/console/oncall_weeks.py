@@ -1,4 +1,4 @@
-"""Plot and table of four weeks of an on-call schedule, with local days of its zone."""
+"""Plot, table and gaps of four weeks of an on-call schedule, with local days of its zone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,16 +8,20 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
-from ....storage.core.instant import Instant, from_datetime, to_datetime
+from ....storage.core.instant import DAY, EARLIEST, LATEST, Instant, from_datetime, to_datetime
 from ....storage.oncall.queries.oncall_schedules import ScheduleRoster
-from ....storage.oncall.rules.oncall_schedule import Duty, stretch
-from ...ui.plots.oncall_calendar import OnCallSpan, OnCallWeek, calendar, tint
+from ....storage.oncall.rules.oncall_schedule import Duty, duties, stretch
+from ...ui.formatting import NOTHING
+from ...ui.plots.oncall_calendar import NAMED_SHARE, OnCallSpan, OnCallWeek, calendar, tint
 from ...ui.shown_time import time_of_day
 
 WEEKS = 4
 # With more shifts, the plot has no room for names and ticks.
 DENSE = 120
 TABLE_MOST = 60
+# Gaps that the screen states, in the weeks from now on.
+GAPS_SHOWN = 5
+GAPS_WITHIN_US = 28 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,34 @@ class OnCallPlot:
     people: list[tuple[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class OnCallGaps:
+    """Spans from now on in which nobody is on call: the first ones, and how many more."""
+
+    spans: list[str]
+    further: int
+
+
+def gaps_ahead(standing: ScheduleRoster, now: Instant) -> OnCallGaps:
+    """Returns the gaps of the next four weeks."""
+    zone, until = zone_of(standing), Instant(now + GAPS_WITHIN_US)
+    found = [
+        f"{_edge_text(duty.from_at, zone, now)} to {_edge_text(duty.until, zone, now)}"
+        for duty in duties(standing.roster, standing.overrides, now, until)
+        if duty.is_gap
+    ]
+    return OnCallGaps(found[:GAPS_SHOWN], max(len(found) - GAPS_SHOWN, 0))
+
+
+def until_text(duty: Duty, zone: ZoneInfo, now: Instant) -> str:
+    """Returns the end of a duty, such as `until Friday 17:00`."""
+    return "without an end" if duty.until == LATEST else f"until {plot_text(duty.until, zone, now)}"
+
+
+def _edge_text(at: Instant, zone: ZoneInfo, now: Instant) -> str:
+    return "now" if at == now else plot_text(at, zone, now)
+
+
 def zone_of(standing: ScheduleRoster) -> ZoneInfo:
     return ZoneInfo(standing.schedule.timezone or "UTC")
 
@@ -51,15 +83,21 @@ def drawn(standing: ScheduleRoster, now: Instant, weeks_on: int) -> OnCallPlot:
     turns = held
     if standing.overrides:
         turns = list(_walk(standing, edges[0], edges[-1], overridden=False))
-    people = list(dict.fromkeys(standing.name_of(c) for c in standing.roster.participants))
+    people = list(dict.fromkeys(person.name for person in standing.participants))
     weeks = []
     for number in range(WEEKS):
         days = edges[7 * number : 7 * number + 8]
         weeks.append(_week(standing, days, turns, held, people, zone, now))
     said = _shift_text(standing, held, monday)
     dense = len(turns) > DENSE
-    key = [(tint(person), name) for person, name in enumerate(people)] if dense else []
+    # The tints need a legend where a span has no room for its name.
+    is_unnamed = dense or any(_is_short(duty) for duty in turns)
+    key = [(tint(person), name) for person, name in enumerate(people)] if is_unnamed else []
     return OnCallPlot(calendar(weeks, said, dense=dense), _table(standing, held, zone), key)
+
+
+def _is_short(duty: Duty) -> bool:
+    return not duty.is_gap and duty.until - duty.from_at < NAMED_SHARE * 7 * DAY
 
 
 def plot_text(at: Instant, zone: ZoneInfo, now: Instant) -> str:
@@ -108,7 +146,11 @@ def _week(
         name = standing.name_of(duty.channel)
         person = people.index(name) if name in people else len(people)
         how = "Override: " if duty.override else ""
-        said = f"{how}{name}, {_exact(duty.from_at, zone)} to {_exact(duty.until, zone)}"
+        from_at, until = duty.from_at, duty.until
+        if duty.is_gap:
+            # A gap can have no start or no end.
+            from_at, until = max(from_at, start), min(until, end)
+        said = f"{how}{name}, {_exact(from_at, zone)} to {_exact(until, zone)}"
         from_, to = share(duty.from_at), share(duty.until)
         return OnCallSpan(from_=from_, to=to, name=name, person=person, said=said)
 
@@ -117,9 +159,10 @@ def _week(
 
     return OnCallWeek(
         days=[(share(day), _day(day, zone, first=day == start)) for day in days[:-1]],
-        turns=[span(duty) for duty in here(turns)],
-        seen=[span(duty) for duty in here(held) if not duty.override],
+        turns=[span(duty) for duty in here(turns) if not duty.is_gap],
+        seen=[span(duty) for duty in here(held) if not duty.override and not duty.is_gap],
         overrides=[span(duty) for duty in here(held) if duty.override],
+        gaps=[span(duty) for duty in here(held) if duty.is_gap],
         hand_offs=[share(duty.from_at) for duty in here(turns) if duty.from_at >= start],
         now=share(now) if start <= now < end else None,
     )
@@ -135,20 +178,29 @@ def _exact(at: Instant, zone: ZoneInfo) -> str:
     return f"{local:%a} {local.day} {local:%B} {time_of_day(local, seconds=False)}"
 
 
+def _edges(duty: Duty, zone: ZoneInfo) -> tuple[str, str]:
+    """Returns start and end. A gap can have no start or no end."""
+    return (
+        NOTHING if duty.from_at == EARLIEST else _exact(duty.from_at, zone),
+        NOTHING if duty.until == LATEST else _exact(duty.until, zone),
+    )
+
+
 def _shift_text(standing: ScheduleRoster, held: list[Duty], monday: object) -> str:
-    names = list(dict.fromkeys(standing.name_of(duty.channel) for duty in held))
+    names = list(dict.fromkeys(standing.name_of(duty.channel) for duty in held if not duty.is_gap))
     many = sum(duty.override is not None for duty in held)
+    empty = sum(duty.is_gap for duty in held)
     by = f"; {many} by an override" if many else ""
+    by += f"; {empty} without a person" if empty else ""
     return f"Four weeks from {monday}: {', '.join(names)}; {len(held)} duties{by}"
 
 
 def _table(standing: ScheduleRoster, held: list[Duty], zone: ZoneInfo) -> OnCallTable:
     rows = [
         [
-            _exact(duty.from_at, zone),
-            _exact(duty.until, zone),
+            *_edges(duty, zone),
             standing.name_of(duty.channel),
-            "override" if duty.override else "rotation",
+            "override" if duty.override else "gap" if duty.is_gap else "rotation",
         ]
         for duty in held[:TABLE_MOST]
     ]

@@ -37,8 +37,8 @@ async def calendar_of(standing: ScheduleRoster, now: Instant) -> bytes:
     while at < now + AHEAD_US and len(events) < EVENTS_MOST:
         duty = stretch(roster, overrides, at)
         at = duty.until
-        if _calendar(duty.from_at) == _calendar(duty.until):
-            # A shift of the same start and end second cannot be represented.
+        if duty.is_gap or _calendar(duty.from_at) == _calendar(duty.until):
+            # A gap is no event. A shift of the same start and end second cannot be represented.
             continue
         uid, changed = standing.schedule.uid, standing.schedule.updated_at
         if duty.override is not None:

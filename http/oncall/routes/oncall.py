@@ -1,29 +1,27 @@
-"""Routes of on-call schedules: schedules, overrides, current on-call and calendar."""
+"""Routes of on-call schedules: schedules, overrides and the token of the calendar."""
 
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from ....storage.accounts.rules.access import Need, Permission
-from ....storage.core.instant import EARLIEST, LATEST, to_text
-from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, kind_of, token_from
+from ....storage.core.instant import to_text
+from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from ....storage.engine.pools import Tx
 from ....storage.oncall.queries.oncall_overrides import select_overrides_of
 from ....storage.oncall.queries.oncall_schedules import (
-    ScheduleRoster,
+    select_layers,
     select_participants,
-    select_rosters,
     select_schedule,
-    select_schedule_by_token,
     select_schedules_of,
 )
-from ....storage.oncall.rows import OnCallOverrideRow, ScheduleRow
-from ....storage.oncall.rules.oncall_schedule import stretch
+from ....storage.oncall.rows import LayerRow, OnCallOverrideRow, ParticipantRow, ScheduleRow
 from ....storage.oncall.transactions.edit_overrides import create_override, delete_override
 from ....storage.oncall.transactions.edit_schedules import (
     EDIT,
+    LayerDraft,
     ScheduleDraft,
     create_schedule,
     delete_schedule,
@@ -31,49 +29,62 @@ from ....storage.oncall.transactions.edit_schedules import (
     replace_schedule,
 )
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
-from ...wire.schema import known
+from ...wire.route import Request, Route
+from ...wire.schema import instant_text, known
 from ...wire.scope_keys import org_of, project_of
-from ...wire.time_params import instant_given
+from ...wire.time_params import instant_given, instant_if_given
 from ..schemas import (
-    CalendarQuery,
     CalendarToken,
+    CreateOnCallLayer,
     CreateOnCallOverride,
     CreateOnCallSchedule,
-    OnCallNow,
+    OnCallLayer,
     OnCallOverride,
     OnCallSchedule,
 )
-from .icalendar import calendar_of
+from .weekly_windows import window_given, window_json
 
 _ALL: Final = "/api/v1/projects/{projectID}/oncall-schedules"
 _ONE: Final = "/api/v1/oncall-schedules/{scheduleID}"
-_CALENDAR: Final = "text/calendar; charset=utf-8"
-# The referrer would reveal the calendar token to a linked site.
-_CALENDAR_HEADERS: Final = {
-    "Cache-Control": "private, max-age=300",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "Content-Disposition": 'inline; filename="on-call.ics"',
-}
 
 
 async def schedules_json(tx: Tx, org: int, rows: Sequence[ScheduleRow]) -> list[OnCallSchedule]:
-    people = await select_participants(tx, org, [row.id for row in rows])
-    return [
-        OnCallSchedule(
-            id=row.uid,
-            project_id=row.project_uid,
-            name=row.name,
-            shift_seconds=row.shift_seconds,
-            anchor_at=to_text(row.anchor_at),
-            timezone=known(row.timezone or None),
-            participants=[str(person.uid) for person in people[row.id]],
-            created_at=to_text(row.created_at),
-            updated_at=to_text(row.updated_at),
-        )
-        for row in rows
+    keys = [row.id for row in rows]
+    people, layers = await select_participants(tx, org, keys), await select_layers(tx, org, keys)
+    return [_schedule_json(row, layers[row.id], people[row.id]) for row in rows]
+
+
+def _schedule_json(
+    row: ScheduleRow, layers: Sequence[LayerRow], people: Sequence[ParticipantRow]
+) -> OnCallSchedule:
+    further = [
+        OnCallLayer(name=layer.name, **_layer_json(layer, place, people))
+        for place, layer in enumerate(layers, 1)
     ]
+    return OnCallSchedule(
+        id=row.uid,
+        project_id=row.project_uid,
+        name=row.name,
+        layers=known(further or None),
+        hand_off_email=known(row.hand_off_email or None),
+        created_at=to_text(row.created_at),
+        updated_at=to_text(row.updated_at),
+        **_layer_json(row, 0, people),
+    )
+
+
+def _layer_json(
+    layer: ScheduleRow | LayerRow, place: int, people: Sequence[ParticipantRow]
+) -> dict[str, Any]:
+    return {
+        "shift_seconds": layer.shift_seconds,
+        "anchor_at": to_text(layer.anchor_at),
+        "timezone": known(layer.timezone or None),
+        "participants": [str(person.uid) for person in people if person.layer == place],
+        "restrictions": known([window_json(text) for text in layer.restrictions] or None),
+        "starts_at": instant_text(layer.starts_at),
+        "ends_at": instant_text(layer.ends_at),
+    }
 
 
 def _override_json(row: OnCallOverrideRow) -> OnCallOverride:
@@ -88,13 +99,31 @@ def _override_json(row: OnCallOverrideRow) -> OnCallOverride:
 
 
 def _draft(body: CreateOnCallSchedule) -> ScheduleDraft:
+    layers = [
+        LayerDraft(layer.name, **_layer_draft(layer, f"layers[{place}]."))
+        for place, layer in enumerate(body.layers)
+    ]
     return ScheduleDraft(
         body.name,
-        body.shift_seconds,
-        instant_given("anchor_at", body.anchor_at),
-        body.participants,
-        body.timezone,
+        layers=layers,
+        hand_off_email=body.hand_off_email,
+        **_layer_draft(body, ""),
     )
+
+
+def _layer_draft(body: CreateOnCallSchedule | CreateOnCallLayer, prefix: str) -> dict[str, Any]:
+    return {
+        "shift_seconds": body.shift_seconds,
+        "anchor_at": instant_given(f"{prefix}anchor_at", body.anchor_at),
+        "participants": body.participants,
+        "timezone": body.timezone,
+        "windows": tuple(
+            window_given(f"{prefix}restrictions[{place}]", window)
+            for place, window in enumerate(body.restrictions)
+        ),
+        "starts_at": instant_if_given(f"{prefix}starts_at", body.starts_at),
+        "ends_at": instant_if_given(f"{prefix}ends_at", body.ends_at),
+    }
 
 
 async def list_schedules(ask: Request) -> list[OnCallSchedule]:
@@ -120,30 +149,6 @@ async def replace(ask: Request) -> OnCallSchedule:
 async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_schedule") as tx:
         await delete_schedule(tx, ask.who, ask.ids["scheduleID"])
-
-
-async def current(ask: Request) -> OnCallNow:
-    async with ask.context.pool.transaction("read_oncall", read_only=True) as tx:
-        row = await _found(tx, ask.ids["scheduleID"])
-        (standing,) = await select_rosters(tx, row.org, [row], tx.now, LATEST)
-        now = tx.now
-    duty = stretch(standing.roster, standing.overrides, now)
-    override = duty.override.number if duty.override else None
-    return OnCallNow(
-        schedule_id=row.uid,
-        channel_id=_uid_of(standing, duty.channel),
-        channel_name=standing.name_of(duty.channel),
-        until=to_text(duty.until),
-        override_id=known(
-            next((row.uid for row in standing.override_rows if row.id == override), None)
-        ),
-    )
-
-
-def _uid_of(standing: ScheduleRoster, channel: int) -> UUID:
-    uids = {row.channel: row.channel_uid for row in standing.override_rows}
-    uids |= {person.channel: person.uid for person in standing.participants}
-    return uids[channel]
 
 
 async def _found(tx: Tx, schedule: UUID) -> ScheduleRow:
@@ -176,30 +181,6 @@ async def override(ask: Request) -> OnCallOverride:
 async def end_override(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_override") as tx:
         await delete_override(tx, ask.who, ask.ids["overrideID"])
-
-
-async def calendar(ask: Request) -> Response:
-    """Returns the calendar to a viewer, or to a client with the schedule's token.
-
-    A token that is wrong, renewed, or of another schedule is answered with `not_found`.
-    """
-    schedule = ask.ids["scheduleID"]
-    async with ask.context.pool.transaction("oncall_calendar", read_only=True) as tx:
-        if ask.principal is not None:
-            row = await _found(tx, schedule)
-        else:
-            token = ask.query.token or ""
-            if kind_of(token) is not TokenKind.CALENDAR:
-                raise Problem("not_found")
-            opened = await select_schedule_by_token(tx, schedule, digest(token))
-            if opened is None:
-                raise Problem("not_found")
-            row = opened
-        (standing,) = await select_rosters(tx, row.org, [row], EARLIEST, LATEST)
-        now = tx.now
-    return Response(
-        body=await calendar_of(standing, now), headers=_CALENDAR_HEADERS, content_type=_CALENDAR
-    )
 
 
 async def new_calendar_token(ask: Request) -> CalendarToken:
@@ -257,16 +238,6 @@ ROUTES: Final = (
     ),
     Route(
         method="GET",
-        path=f"{_ONE}/current",
-        action=_VIEW,
-        scope=_SCHEDULE,
-        handler=current,
-        summary="Read the current on-call channel with its end and override.",
-        tag="oncall",
-        answer=OnCallNow,
-    ),
-    Route(
-        method="GET",
         path=f"{_ONE}/overrides",
         action=_VIEW,
         scope=_SCHEDULE,
@@ -297,19 +268,6 @@ ROUTES: Final = (
         summary="Delete an on-call override.",
         tag="oncall",
         status=204,
-    ),
-    Route(
-        method="GET",
-        path=f"{_ONE}/calendar.ics",
-        action=_VIEW,
-        scope=_SCHEDULE,
-        handler=calendar,
-        summary="The schedule as an iCalendar document, for viewers and for its own token.",
-        tag="oncall",
-        query=CalendarQuery,
-        answer=str,
-        content_type="text/calendar",
-        token_opens=True,
     ),
     Route(
         method="POST",

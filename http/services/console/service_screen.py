@@ -31,6 +31,7 @@ from ...ui.reliability_text import (
 from ...ui.render import page
 from ...ui.shell.mute_fact import mute_facts
 from ...wire.route import Request, Response
+from ..routes.support_hours import support_text
 from . import budget_plot as budget
 from . import service_timeline as axis
 from .alerting_summary import spoken
@@ -85,6 +86,7 @@ async def _render(ask: Request) -> Response:
         managed=of_bundle,
         supersedes=facts.supersedes,
         row=facts.row,
+        support=support_text(facts.row),
         mark=mark,
         sentence=sentence,
         why=why(facts),

@@ -33,6 +33,7 @@ from ..schemas.services import (
     ServiceHealthNow,
     ServiceSignalState,
 )
+from .support_hours import support_json
 
 HealthWord = Literal["healthy", "degraded", "down", "unknown"]
 _WORDS: Final[dict[Health | None, HealthWord]] = {
@@ -59,6 +60,7 @@ def service_json(row: ServiceRow) -> Service:
         escalation_policy_id=known(row.escalation_policy_uid),
         oncall_schedule_id=known(row.oncall_schedule_uid),
         runbook_url=known(row.runbook_url or None),
+        support_hours=known(support_json(row) if row.support_hours else None),
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
         managed_by=known(row.managed_by or None),

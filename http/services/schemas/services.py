@@ -10,6 +10,7 @@ from ....storage.core.runbook import RUNBOOK_LONGEST
 from ....storage.services.rules.service_declaration import DESCRIPTION_LONGEST
 from ....storage.services.rules.service_policy import ServicePolicies
 from ...wire.schema import InstantText, Name, RequestSchema, Schema, SlugText
+from .support_hours import SupportHours
 
 WindowName = Literal["24h", "7d", "30d", "90d"]
 ServiceText = Annotated[str, Meta(max_length=DESCRIPTION_LONGEST)]
@@ -27,6 +28,7 @@ class Service(Schema, frozen=True, kw_only=True):
     escalation_policy_id: UUID | UnsetType = UNSET
     oncall_schedule_id: UUID | UnsetType = UNSET
     runbook_url: str | UnsetType = UNSET
+    support_hours: SupportHours | UnsetType = UNSET
     created_at: InstantText
     updated_at: InstantText
     managed_by: str | UnsetType = UNSET

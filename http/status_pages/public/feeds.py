@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from ....storage.core.instant import Instant, to_datetime, to_text
 from ....storage.status_pages.rules.status_page import Incident, Page
+from ...ui.plots.xml_text import legal
 from .page_text import (
     FEED_ABOUT,
     IMPACT,
@@ -27,7 +28,6 @@ from .page_text import (
     update_word,
 )
 from .urls import Addresses
-from .xml_text import legal
 
 JSON_VERSION: Final = "https://jsonfeed.org/version/1.1"
 ATOM_NAMESPACE: Final = "http://www.w3.org/2005/Atom"

@@ -46,6 +46,7 @@ class PickQuery(msgspec.Struct, frozen=True):
         "service",
         "channel",
         "recipient",
+        "person",
         "participant",
         "target",
         "assignee",

@@ -1,7 +1,7 @@
 """On-call calendar, one row per week: a tint and a name per person.
 
-Hand-offs have thick ticks, overrides are dashed on top, and a line marks now. All positions are
-shares of a week.
+Hand-offs have thick ticks, overrides are dashed on top, gaps are red frames, and a line marks now.
+All positions are shares of a week.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ TOP = 20
 BAR = 28
 TINTS = 6
 # Shares of the width below which a shift has no name, on wide and on narrow screens.
-_NAMED = 0.1
+NAMED_SHARE = 0.1
 _NAMED_ON_PHONES = 0.4
 # Approximate number of characters across the width, on wide and on narrow screens.
 _LETTERS = 110
@@ -42,7 +42,7 @@ class OnCallWeek:
     """Week of the calendar.
 
     `days` are (start, label) pairs. `turns` are the shifts without overrides, and `seen` are the
-    parts that no override covers.
+    parts that no override covers. In `gaps` nobody is on call.
     """
 
     days: Sequence[tuple[float, str]]
@@ -50,6 +50,7 @@ class OnCallWeek:
     seen: Sequence[OnCallSpan]
     overrides: Sequence[OnCallSpan] = field(default=())
     hand_offs: Sequence[float] = field(default=())
+    gaps: Sequence[OnCallSpan] = field(default=())
     now: float | None = None
 
 
@@ -96,6 +97,7 @@ def _row(week: OnCallWeek, top: int, dense: bool) -> Markup:
             for number, (at, text) in enumerate(week.days)
         ),
         *(_bar(span, bar, tint(span.person), BAR, said=not dense) for span in week.turns),
+        *(_bar(span, bar, "gap", BAR) for span in week.gaps),
     ]
     if not dense:
         drawn += [_tick(at, bar - 2, bar + BAR + 2, "hand-off") for at in week.hand_offs]
@@ -108,7 +110,7 @@ def _row(week: OnCallWeek, top: int, dense: bool) -> Markup:
 
 
 def _has_room(span: OnCallSpan) -> bool:
-    return span.to - span.from_ >= _NAMED
+    return span.to - span.from_ >= NAMED_SHARE
 
 
 def _bar(span: OnCallSpan, y: int, class_: str, height: int, *, said: bool = True) -> Markup:

@@ -26,6 +26,10 @@ select id, null from organizations where uid = %(uid)s and deleting_since is nul
 select s.org, s.project from oncall_overrides o
   join oncall_schedules s on s.org = o.org and s.id = o.schedule
 where o.uid = %(uid)s""",
+    "cover_request": """
+select s.org, s.project from oncall_cover_requests q
+  join oncall_schedules s on s.org = q.org and s.id = q.schedule
+where q.uid = %(uid)s""",
     "maintenance": "select org, project from maintenances where uid = %(uid)s",
     "series": "select org, project from maintenance_series where uid = %(uid)s",
     "page": "select org, project from status_pages where uid = %(uid)s",

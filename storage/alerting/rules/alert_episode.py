@@ -80,6 +80,7 @@ class EpisodeContext:
         reaches: at least one channel can be paged.
         of_nothing: the governing revision declares no SLI members.
         silenced: a mute or the global silence is in force.
+        closed: the page has a low urgency and waits for the support hours of the service.
     """
 
     explained: bool = False
@@ -87,6 +88,7 @@ class EpisodeContext:
     reaches: bool = True
     of_nothing: bool = False
     silenced: bool = False
+    closed: bool = False
 
 
 class EpisodeAction(StrEnum):
@@ -112,6 +114,7 @@ class NoPageReason(StrEnum):
     UNREACHED = "unreached"
     TAKEN_UP = "taken_up"
     SILENCED = "silenced"
+    CLOSED = "closed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +189,8 @@ def _onset(speaking: AlertingPolicy, streak: int, around: EpisodeContext) -> Epi
         return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.HELD)
     if around.spoken_for:
         return EpisodeDecision(EpisodeAction.ADOPT, streak, NoPageReason.ADOPTED)
+    if around.closed:
+        return EpisodeDecision(EpisodeAction.ADOPT, streak, NoPageReason.CLOSED)
     return (
         EpisodeDecision(EpisodeAction.OPEN, streak)
         if around.reaches
@@ -201,8 +206,9 @@ def _goes_on(
     if not episode.announced:
         return _not_yet_announced(speaking, streak, around)
     due = speaking.renotify_us and (episode.notified_at or now) + speaking.renotify_us <= now
-    if due and around.silenced:
-        return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.SILENCED)
+    if due and (around.silenced or around.closed):
+        quiet = NoPageReason.SILENCED if around.silenced else NoPageReason.CLOSED
+        return EpisodeDecision(EpisodeAction.NOTHING, streak, quiet)
     return EpisodeDecision(EpisodeAction.REMIND if due else EpisodeAction.NOTHING, streak)
 
 
@@ -216,6 +222,8 @@ def _not_yet_announced(
         quiet = NoPageReason.SILENCED
     elif around.explained:
         quiet = NoPageReason.HELD
+    elif around.closed:
+        quiet = NoPageReason.CLOSED
     elif not around.reaches:
         quiet = NoPageReason.UNREACHED
     if quiet is None and speaking.owns_paging:

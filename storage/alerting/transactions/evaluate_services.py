@@ -13,13 +13,16 @@ from ...core.instant import Instant
 from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ...incidents.rows import IncidentRow
+from ...incidents.rules.incident import IncidentImpact
 from ...incidents.tables import incidents
 from ...mutes.queries import mutes_of_services
 from ...notifications.queries.global_silence import global_silence_in_force
+from ...notifications.queries.ticket_destinations import select_ticket_destinations
 from ...services.queries.service_health import HealthNow, select_health_now
 from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import Revision, governs
 from ...services.rules.service_health import MemberState as MemberSeen
+from ...services.rules.support_hours import opens_at
 from ...services.tables.services import select_services
 from ..queries.member_outages import MemberOutage, select_member_outages
 from ..queries.paging_owners import alerting_policy_of, select_latches
@@ -80,6 +83,8 @@ class _Sight:
     latches: Mapping[ServiceKey, EpisodeLatch]
     reach: Mapping[ServiceKey, RouteState]
     muted: Collection[ServiceKey]
+    # Services whose pages of low urgency wait.
+    closed: Collection[ServiceKey]
 
 
 async def evaluate_services(tx: Tx, keys: Sequence[ServiceKey]) -> ServiceEvaluations:
@@ -161,6 +166,7 @@ async def _look(tx: Tx, keys: Sequence[ServiceKey]) -> _Sight:
         latches=await select_latches(tx, keys),
         reach=await select_reach(tx, keys, tx.now),
         muted=await _muted(tx, keys),
+        closed=await _closed(tx, keys),
     )
 
 
@@ -169,6 +175,20 @@ async def _muted(tx: Tx, keys: Sequence[ServiceKey]) -> Collection[ServiceKey]:
     if await global_silence_in_force(tx) is not None:
         return keys
     return (await mutes_of_services(tx, keys)).keys()
+
+
+async def _closed(tx: Tx, keys: Sequence[ServiceKey]) -> Collection[ServiceKey]:
+    """Returns the services outside their support hours that page without an escalation.
+
+    Where a ticket destination receives the page, or a policy can wait, the episode goes on.
+    """
+    found = set()
+    for key, row in (await select_services(tx, keys)).items():
+        if row.escalation_policy is None and opens_at(row.support_zone, row.support_hours, tx.now):
+            impact = IncidentImpact.MINOR
+            if not await select_ticket_destinations(tx, row.org, row.project, impact):
+                found.add(key)
+    return found
 
 
 async def _lock_incidents(
@@ -199,6 +219,7 @@ def _decide(
         reaches=sight.reach[key] is RouteState.SOMEBODY,
         of_nothing=revision is not None and not revision.sli,
         silenced=key in sight.muted,
+        closed=key in sight.closed and live is ServiceCondition.DEGRADED,
     )
     # An evaluation under other settings does not count as confirmation.
     streak = alerting.live_streak if alerting.live_generation == alerting.generation else 0

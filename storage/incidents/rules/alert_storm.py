@@ -3,7 +3,8 @@
 The oldest alert of a storm leads it. Its page covers the others for STORM_US, unless a person has
 taken it up. A page tells of the alerts that are older than it. A later alert is covered only while
 the leader has a further page, which will tell of it, and no mute postpones that page: else the
-alert is released and pages. Tickets cover nothing, so that each is filed. Invariant: a page after
+alert is released and pages. Alerts of low urgency have storms of their own, except while a ticket
+destination receives them: each ticket is filed. Invariant: a page after
 the creation of every alert tells of it, its own or that of an open leader, or such a page is due;
 if the leader is resolved, the alerts that it covered page.
 """

@@ -9,7 +9,7 @@ from ...engine.pools import Tx
 # Alerts whose mutes one pass reads to find a leader. Further alerts page themselves.
 LEADERS_MOST: Final = 5
 # Alerts of the same service and policy that may cover this one, the oldest first. The chosen one is
-# checked again under its lock.
+# checked again under its lock. A page covers pages, and a ticket without a destination tickets.
 _LEADERS = """
 select l.uid from incidents i
   join incidents l on l.org = i.org and l.service = i.service and l.external_key is not null
@@ -19,10 +19,10 @@ select l.uid from incidents i
     and coalesce(l.last_escalated_at > at(%(after)s), true)
     and (coalesce(i.escalation_started_at, i.created_at) <= l.last_escalated_at
       or (l.escalate_at is not null and not l.is_postponed))
-    and l.impact in ('major', 'critical')
+    and (l.impact in ('major', 'critical')) = (i.impact in ('major', 'critical'))
 where i.uid = %(uid)s and i.external_key is not null and i.last_escalated_at is null
   and i.assigned_kind = '' and i.merged_into is null and i.acknowledged_at is null
-  and i.snoozed_until is null and i.impact in ('major', 'critical')
+  and i.snoozed_until is null
 order by l.id limit %(most)s
 """
 _COVER = """
@@ -45,7 +45,7 @@ where c.org = %(org)s and c.status <> 'resolved' and c.id <> l.id and (c.merged_
     and c.escalation_policy = l.escalation_policy and c.id > l.id and c.merged_into is null
     and c.assigned_kind = '' and c.last_escalated_at is null and c.snoozed_until is null
     and c.acknowledged_at is null and not c.is_postponed
-    and l.impact in ('major', 'critical') and c.impact in ('major', 'critical')
+    and (l.impact in ('major', 'critical')) = (c.impact in ('major', 'critical'))
     and c.escalate_at is not null))
 """
 

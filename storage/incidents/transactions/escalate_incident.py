@@ -1,10 +1,10 @@
 """Takes the due steps of an incident's escalation policy, under the incident's lock.
 
 Invariant: no step is taken during an acknowledgement or a snooze, or after the resolution. A step
-is taken once, except that a repetition and the end of a pause take the last one again. The timeline
-of the incident records the paged and the unreachable channels of each step. A mute or the global
-silence postpones the due step and all later steps by the same duration, so that the first
-responders have their time.
+is taken once, except that a repetition and the end of a pause take the last one again. A step for
+which nobody is on call is followed by the next one at once. The timeline of the incident records
+the paged and the unreachable channels of each step. A mute or the global silence postpones the due
+step and all later steps by the same duration, so that the first responders have their time.
 """
 
 from collections.abc import Collection
@@ -18,11 +18,12 @@ from ...mutes.rules.mute import latest, next_check_at
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...notifications.queries.ticket_destinations import select_ticket_destinations
 from ...notifications.rules.notification import Notification
-from ...notifications.rules.personal_rules import Urgency, urgency_of
+from ...notifications.rules.personal_rules import is_low
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
 from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at, resumed
 from ...oncall.tables.escalation_policies import select_expanded_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
+from ...services.queries.support_hours import select_opening
 from ..queries import incident_escalations
 from ..rows import ASSIGNEE, TICKET, IncidentRow
 from ..rules.alert_storm import STORM_US, count_line, leads
@@ -50,24 +51,28 @@ async def escalate_if_due(tx: Tx, incident: UUID) -> int:
     row = await incidents.lock_incident(tx, incident)
     if row is None or row.escalate_at is None or row.escalate_at > tx.now:
         return 0
-    if leader is not None and row.last_escalated_at is None and _leads(leader, row, tx.now):
+    if leader is not None and row.last_escalated_at is None and await _leads(tx, leader, row):
         await alert_storms.cover(tx, row.org, row.id, leader.id)
         return 0
     return await escalate(tx, row)
 
 
-def _leads(row: IncidentRow, covered: IncidentRow, now: Instant) -> bool:
+async def _leads(tx: Tx, row: IncidentRow, covered: IncidentRow) -> bool:
     """Returns whether an alert without a mute covers another one, which has no page."""
     paged_at = row.last_escalated_at
-    are_pages = all(urgency_of(one.impact) is Urgency.PAGE for one in (row, covered))
-    return are_pages and leads(
+    if is_low(row.impact) != is_low(covered.impact):
+        return False
+    if await select_ticket_destinations(tx, row.org, row.project, row.impact):
+        # Each ticket is filed.
+        return False
+    return leads(
         is_resolved=row.status == IncidentStatus.RESOLVED,
         is_taken_up=row.is_acknowledged or row.snoozed_until is not None or bool(row.assigned_kind),
         is_covered=row.merged_into is not None,
         paged_at=paged_at,
         is_awaited=row.escalate_at is not None and not row.is_postponed,
         is_told=paged_at is not None and covered.escalation_started_at <= paged_at,
-        now=now,
+        now=tx.now,
     )
 
 
@@ -100,29 +105,16 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
     resumes = row.is_acknowledged or row.snoozed_until is not None
     if resumes:
         row, taken = await _continue(tx, row, ladder)
-    muted_until = await _muted_until(tx, row.uid)
-    if muted_until is not None:
-        due = next_at(ladder, row.escalation_started_at, taken, last_at)
-        if due is None or due > tx.now:
-            # Not due, but looked at again after an edit of the policy: the silence delays no step.
-            await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=due)
-            if due is None:
-                await release_untold(tx, row)
-            return 0
-        until = next_check_at(muted_until, tx.now)
-        # A repetition of the last step follows the step itself: no later one depends on the start.
-        delayed_us = until - due if taken < len(ladder.steps) else 0
-        await incidents.postpone_escalation_step(tx, row, until, delayed_us)
-        await release_untold(tx, row)
+    until, why = await _waits_until(tx, row)
+    if until is not None:
+        await _wait(tx, row, ladder, taken, until, why)
         return 0
     filed = await _file_ticket(tx, row, spared, again=resumes)
     if filed is not None:
         return filed
     steps, taken = due_steps(ladder, row.escalation_started_at, taken, last_at, tx.now)
-    told = set(spared)
-    for number in steps:
-        told |= await _take(tx, row, ladder, number, told)
     if steps:
+        taken = await _take_steps(tx, row, ladder, steps, taken, spared)
         last_at = tx.now
     again = next_at(ladder, row.escalation_started_at, taken, last_at)
     await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=again)
@@ -186,6 +178,45 @@ async def _muted_until(tx: Tx, incident: UUID) -> Instant | None:
     return latest(mute.ends_at for mute in await mutes_of_incident(tx, incident))
 
 
+async def _waits_until(tx: Tx, row: IncidentRow) -> tuple[Instant | None, str]:
+    """Returns until when the steps of an incident wait at the latest, and the note about it.
+
+    A mute delays them. Outside the support hours of its service, an incident of low urgency without
+    a ticket destination waits for them.
+    """
+    muted_until = await _muted_until(tx, row.uid)
+    if muted_until is not None or row.assigned_kind or not is_low(row.impact):
+        return muted_until, ""
+    opening = await select_opening(tx, row.org, row.service)
+    if opening is None:
+        return None, ""
+    if await select_ticket_destinations(tx, row.org, row.project, row.impact):
+        return None, ""
+    return opening.at, f"Outside the support hours: the escalation waits until {opening.text}."
+
+
+async def _wait(
+    tx: Tx, row: IncidentRow, ladder: EscalationPolicy, taken: int, until: Instant, why: str
+) -> None:
+    """Postpones the next step and all later ones. The first time, `why` becomes a note."""
+    last_at = row.last_escalated_at
+    due = next_at(ladder, row.escalation_started_at, taken, last_at)
+    if due is None or due > tx.now:
+        # Not due, but looked at again after an edit of the policy or a new mute: the wait delays no
+        # step. What the next page would have told of is not covered any more.
+        await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=due)
+        await release_untold(tx, row)
+        return
+    if why and not row.is_postponed:
+        entry = IncidentEntry(status=None, body=why, public=False, author=None)
+        row, _ = await write_entry(tx, row, entry)
+    checked_at = next_check_at(until, tx.now)
+    # A repetition of the last step follows the step itself: no later one depends on the start.
+    delayed_us = checked_at - due if taken < len(ladder.steps) else 0
+    await incidents.postpone_escalation_step(tx, row, checked_at, delayed_us)
+    await release_untold(tx, row)
+
+
 async def _file_ticket(
     tx: Tx, row: IncidentRow, spared: Collection[int], *, again: bool
 ) -> int | None:
@@ -239,11 +270,36 @@ async def page_assignee(tx: Tx, row: IncidentRow, channel: int, line: str) -> bo
     return True
 
 
+async def _take_steps(
+    tx: Tx,
+    row: IncidentRow,
+    ladder: EscalationPolicy,
+    steps: list[int],
+    taken: int,
+    spared: Collection[int],
+) -> int:
+    """Takes the due steps. Returns the number of steps taken by then.
+
+    If nobody is on call by all of these steps, the next step follows at once: its delay is for the
+    people of the step before it.
+    """
+    told, has_people = set(spared), False
+    for number in steps:
+        channels = await channels_of_step(tx, row.org, ladder.steps[number - 1].targets, tx.now)
+        told |= await _take(tx, row, number, channels, told)
+        has_people = has_people or bool(channels)
+    while not has_people and taken < len(ladder.steps):
+        taken += 1
+        channels = await channels_of_step(tx, row.org, ladder.steps[taken - 1].targets, tx.now)
+        told |= await _take(tx, row, taken, channels, told)
+        has_people = bool(channels)
+    return taken
+
+
 async def _take(
-    tx: Tx, row: IncidentRow, ladder: EscalationPolicy, number: int, told: Collection[int]
+    tx: Tx, row: IncidentRow, number: int, channels: list[int], told: Collection[int]
 ) -> set[int]:
     """Pages the channels of a step except those in `told`. Returns the paged channels."""
-    channels = await channels_of_step(tx, row.org, ladder.steps[number - 1].targets, tx.now)
     names = await ladders.select_channel_names(tx, row.org, channels)
     # A channel that was deleted after the policy was read has no name.
     channels = [channel for channel in channels if channel in names]

@@ -67,6 +67,11 @@ def urgency_of(severity: str) -> Urgency:
     return Urgency.PAGE if severity in _URGENT else Urgency.TICKET
 
 
+def is_low(severity: str) -> bool:
+    """Returns whether a notification of this severity can wait."""
+    return urgency_of(severity) is Urgency.TICKET
+
+
 def planned_notifications(
     person: PersonalRules, urgency: Urgency, now: Instant
 ) -> list[PlannedNotification]:

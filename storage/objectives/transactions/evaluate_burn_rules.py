@@ -20,14 +20,17 @@ from ...core.sli import Split
 from ...engine.pools import Tx
 from ...figures.queries.availability import select_watermarks
 from ...figures.queries.monitor_time import measure
+from ...incidents.rules.incident import IncidentImpact
 from ...monitors.rows import MonitorRow
 from ...monitors.tables.monitors import select_monitors_by_key
 from ...mutes.queries import mutes_of_monitors, mutes_of_services
 from ...notifications.queries.channels import select_channels_of_monitor
 from ...notifications.queries.global_silence import global_silence_in_force
+from ...notifications.queries.ticket_destinations import select_ticket_destinations
 from ...services.queries.service_reports import select_burns
 from ...services.queries.service_timeouts import select_longest_timeouts
 from ...services.rows import ServiceRow
+from ...services.rules.support_hours import opens_at
 from ...services.tables.services import select_services
 from ..queries import burn_rules as burn_rules_queries
 from ..queries.monitor_targets import select_monitor_targets
@@ -72,7 +75,8 @@ async def evaluate_service_burns(tx: Tx, keys: Sequence[ServiceKey]) -> Burned:
         stale = is_stale(services[key].sealed_through, timeouts.get(key, 0) * SECOND, tx.now)
         renotify_us = alertings[key].renotify_seconds * SECOND
         silenced = is_silenced or key in mutes
-        budget = of_service(services[key], renotify_us, silenced=silenced)
+        closed = await _is_closed(tx, services[key])
+        budget = of_service(services[key], renotify_us, silenced=silenced, closed=closed)
         for row in rules:
             long, short = burns[key].pop(0).rate, burns[key].pop(0).rate
             verdict = BurnState.UNEVALUATED if stale else decide_burn(row.rule, long, short)
@@ -82,6 +86,17 @@ async def evaluate_service_burns(tx: Tx, keys: Sequence[ServiceKey]) -> Burned:
     await burn_rules.write_rules(tx, seen)
     await service_alerting.write_burn_seen(tx, reasons)
     return done
+
+
+async def _is_closed(tx: Tx, row: ServiceRow) -> bool:
+    """Returns whether tickets wait for the support hours of the service.
+
+    A ticket destination receives them at all hours.
+    """
+    if opens_at(row.support_zone, row.support_hours, tx.now) is None:
+        return False
+    impact = IncidentImpact.MINOR
+    return not await select_ticket_destinations(tx, row.org, row.project, impact)
 
 
 async def evaluate_monitor_burns(

@@ -37,7 +37,7 @@ class BurnSubject:
     """Owner of a budget, with its own channels and its paging route.
 
     `quiet` means that a service notifies instead. `silenced` means that the global silence
-    suppresses new notifications.
+    suppresses new notifications. `closed` means that tickets wait for the support hours.
     """
 
     org: int
@@ -50,6 +50,11 @@ class BurnSubject:
     renotify_us: int = 0
     quiet: bool = False
     silenced: bool = False
+    closed: bool = False
+
+    def waits(self, severity: BurnSeverity) -> bool:
+        """Returns whether a new notification of this severity waits."""
+        return self.silenced or (self.closed and severity is BurnSeverity.TICKET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ async def follow_rule(
     if word is BurnNotification.CALM:
         await _notify(tx, of, row, row.firing_since or tx.now, word)
         told = None
-    elif word is not None and since is not None and not of.quiet and not of.silenced:
+    elif word and since is not None and not of.quiet and not of.waits(row.rule.severity):
         told = tx.now if await _notify(tx, of, row, since, word) else told
     else:
         word = None
@@ -78,7 +83,9 @@ async def follow_rule(
     return RuleEvaluation(seen, word)
 
 
-def of_service(row: ServiceRow, renotify_us: int = 0, *, silenced: bool = False) -> BurnSubject:
+def of_service(
+    row: ServiceRow, renotify_us: int = 0, *, silenced: bool = False, closed: bool = False
+) -> BurnSubject:
     return BurnSubject(
         org=row.org,
         project=row.project,
@@ -88,6 +95,7 @@ def of_service(row: ServiceRow, renotify_us: int = 0, *, silenced: bool = False)
         route=PagingRoute(row.escalation_policy, row.oncall_schedule),
         renotify_us=renotify_us,
         silenced=silenced,
+        closed=closed,
     )
 
 

@@ -14,10 +14,10 @@ from ...core.instant import Instant, to_text
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import oncall_overrides as oncall_overrides_queries
-from ..rows import OnCallOverrideRow
+from ..rows import OnCallOverrideRow, ScheduleRow
 from ..rules.escalation import TargetKind
 from ..rules.oncall_schedule import override_fault
-from ..tables import oncall_overrides
+from ..tables import oncall_overrides, oncall_schedules
 from .check_targets import RequestedTarget, lock_targets
 from .edit_schedules import lock_for_edit
 
@@ -45,14 +45,27 @@ async def create_override(
         raise Refused("invalid", *wrong)
     given = [RequestedTarget("channel_id", TargetKind.CHANNEL, channel, or_person=True)]
     (held,) = await lock_targets(tx, home.org, home.project, given)
+    row = await write_override(tx, home, held.key, starts_at, ends_at)
+    await audit(tx, principal, row.org, "oncall_override.create", _target(row))
+    return row
+
+
+async def write_override(
+    tx: Tx, home: ScheduleRow, channel: int, starts_at: Instant, ends_at: Instant
+) -> OnCallOverrideRow:
+    """Writes an override of a locked schedule.
+
+    Raises:
+        Refused override_quota.
+    """
     if await oncall_overrides.count_coming(tx, home.org, home.id) >= COMING_MOST:
         raise Refused("override_quota")
     await oncall_overrides.purge_oldest_past(tx, home.org, home.id, PAST_KEPT - 1)
     uid = uuid7()
-    await oncall_overrides.insert_override(tx, home.org, home.id, uid, held.key, starts_at, ends_at)
+    await oncall_overrides.insert_override(tx, home.org, home.id, uid, channel, starts_at, ends_at)
+    await oncall_schedules.look_at_hand_off_again(tx, home)
     row = await oncall_overrides_queries.select_override(tx, uid)
     assert row is not None, "the new row is missing"
-    await audit(tx, principal, row.org, "oncall_override.create", _target(row))
     return row
 
 
@@ -65,11 +78,12 @@ async def delete_override(tx: Tx, principal: Principal, override: UUID) -> None:
     schedule = await oncall_overrides.select_schedule_of(tx, override)
     if schedule is None:
         raise Refused(NOT_FOUND)
-    await lock_for_edit(tx, principal, schedule)
+    home = await lock_for_edit(tx, principal, schedule)
     row = await oncall_overrides_queries.select_override(tx, override)
     if row is None:
         raise Refused(NOT_FOUND)
     await oncall_overrides.delete_override(tx, row)
+    await oncall_schedules.look_at_hand_off_again(tx, home)
     await audit(tx, principal, row.org, "oncall_override.delete", _target(row))
 
 

@@ -20,7 +20,8 @@ from ...engine.pools import Tx
 from ..queries import oncall_schedules, oncall_uses
 from ..rows import ScheduleRow
 from ..rules.escalation import TargetKind
-from ..rules.oncall_schedule import OnCallSchedule, roster_fault
+from ..rules.oncall_schedule import LAYERS_MOST, OnCallLayer, OnCallSchedule, layer_fault
+from ..rules.weekly_hours import WeeklyWindow
 from ..tables import oncall_schedules as oncall
 from .check_targets import RequestedTarget, lock_targets
 
@@ -29,14 +30,37 @@ EDIT = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleDraft:
-    """Requested schedule. `participants` are ids of channels and members, in rotation order."""
+class LayerDraft:
+    """Requested layer. `participants` are ids of channels and members, in rotation order."""
 
     name: str
     shift_seconds: int
     anchor_at: Instant
     participants: Sequence[str]
     timezone: str = ""
+    windows: tuple[WeeklyWindow, ...] = ()
+    starts_at: Instant | None = None
+    ends_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleDraft(LayerDraft):
+    """Requested schedule with its first layer. Further `layers` take precedence over it."""
+
+    layers: Sequence[LayerDraft] = ()
+    hand_off_email: bool = False
+
+    @property
+    def every(self) -> list[tuple[str, LayerDraft]]:
+        """Returns (prefix of the field names, layer) of each layer."""
+        return [
+            ("", self),
+            *((f"layers[{place}].", layer) for place, layer in enumerate(self.layers)),
+        ]
+
+    @property
+    def layer_names(self) -> list[str]:
+        return [layer.name for layer in self.layers]
 
 
 async def create_schedule(
@@ -54,7 +78,16 @@ async def create_schedule(
         raise Refused("schedule_quota")
     roster = await _roster(tx, home.org, home.id, draft)
     uid = uuid7()
-    await oncall.insert_schedule(tx, home.org, home.id, uid, draft.name, roster)
+    await oncall.insert_schedule(
+        tx,
+        home.org,
+        home.id,
+        uid,
+        draft.name,
+        roster,
+        draft.layer_names,
+        hand_off_email=draft.hand_off_email,
+    )
     row = await _written(tx, uid)
     await audit(tx, principal, row.org, "oncall_schedule.create", target_of(row))
     return row
@@ -72,10 +105,15 @@ async def replace_schedule(
     _check(draft)
     roster = await _roster(tx, before.org, before.project, draft)
     people = await oncall_schedules.select_participants(tx, before.org, [before.id])
-    stored = before.roster([person.channel for person in people[before.id]])
-    if (draft.name, roster) == (before.name, stored):
+    layers = (await oncall_schedules.select_layers(tx, before.org, [before.id]))[before.id]
+    stored = before.roster(layers, people[before.id])
+    names = [layer.name for layer in layers]
+    kept = (before.name, before.hand_off_email, names, stored)
+    if (draft.name, draft.hand_off_email, draft.layer_names, roster) == kept:
         return before
-    await oncall.update_schedule(tx, before, draft.name, roster)
+    await oncall.update_schedule(
+        tx, before, draft.name, roster, draft.layer_names, hand_off_email=draft.hand_off_email
+    )
     row = await _written(tx, schedule)
     await audit(tx, principal, row.org, "oncall_schedule.update", target_of(row))
     return row
@@ -124,25 +162,39 @@ def target_of(row: ScheduleRow) -> str:
 
 
 def _check(draft: ScheduleDraft) -> None:
-    expect("name", name_fault(draft.name))
-    wrong = roster_fault(
-        draft.anchor_at, draft.shift_seconds, len(draft.participants), draft.timezone
-    )
-    if wrong is not None:
-        raise Refused("invalid", *wrong)
+    if len(draft.layers) > LAYERS_MOST - 1:
+        raise Refused("invalid", "layers", f"must have at most {LAYERS_MOST - 1} entries")
+    for prefix, layer in draft.every:
+        expect(f"{prefix}name", name_fault(layer.name))
+        wrong = layer_fault(_layer(layer, ()), len(layer.participants))
+        if wrong is not None:
+            raise Refused("invalid", f"{prefix}{wrong[0]}", wrong[1])
 
 
 async def _roster(tx: Tx, org: int, project: int, draft: ScheduleDraft) -> OnCallSchedule:
     given = [
-        RequestedTarget(f"participants[{place}]", TargetKind.CHANNEL, text, or_person=True)
-        for place, text in enumerate(draft.participants)
+        RequestedTarget(f"{prefix}participants[{place}]", TargetKind.CHANNEL, text, or_person=True)
+        for prefix, layer in draft.every
+        for place, text in enumerate(layer.participants)
     ]
-    held = await lock_targets(tx, org, project, given)
+    held = iter(await lock_targets(tx, org, project, given))
     return OnCallSchedule(
+        tuple(
+            _layer(layer, tuple(next(held).key for _ in layer.participants))
+            for _, layer in draft.every
+        )
+    )
+
+
+def _layer(draft: LayerDraft, participants: tuple[int, ...]) -> OnCallLayer:
+    return OnCallLayer(
         draft.anchor_at,
         draft.shift_seconds * SECOND,
-        tuple(target.key for target in held),
+        participants,
         draft.timezone,
+        draft.windows,
+        draft.starts_at,
+        draft.ends_at,
     )
 
 

@@ -41,6 +41,7 @@ class PickableKind(StrEnum):
     CHANNEL = "channel"
     # Services with an escalation policy, and policies.
     RECIPIENT = "recipient"
+    PERSON = "person"
     # Members of the project, and channels.
     PARTICIPANT = "participant"
     # What a step of an escalation policy can page.
@@ -61,7 +62,14 @@ class PickableType(StrEnum):
 # Objects without a slug. Their type tells objects of the same name apart.
 TYPED: Final = frozenset(set(PickableKind) - {PickableKind.MONITOR, PickableKind.SERVICE})
 # Kinds with the names of people, which only editors of the project search.
-PEOPLE: Final = frozenset({PickableKind.PARTICIPANT, PickableKind.TARGET, PickableKind.ASSIGNEE})
+PEOPLE: Final = frozenset(
+    {
+        PickableKind.PERSON,
+        PickableKind.PARTICIPANT,
+        PickableKind.TARGET,
+        PickableKind.ASSIGNEE,
+    }
+)
 
 _CHANNELS: Final = """
   select org, project, id, uid, name, null as slug, type,
@@ -107,6 +115,7 @@ _SOURCES: Final = {
         " from services where escalation_policy is not null",
         _POLICIES,
     ),
+    PickableKind.PERSON: _any_of(_PEOPLE),
     PickableKind.PARTICIPANT: _any_of(_PEOPLE, _CHANNELS),
     PickableKind.TARGET: _any_of(_SCHEDULES, _PEOPLE, _CHANNELS, _POLICIES),
     PickableKind.ASSIGNEE: _any_of(_PEOPLE, _POLICIES),

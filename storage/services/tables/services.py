@@ -14,7 +14,8 @@ from ..rows import ServiceRow
 COLUMNS = """
 s.org, s.id, s.uid, s.project, p.uid, s.slug, s.name, s.description, s.escalation_policy, e.uid,
 s.oncall_schedule, o.uid, s.managed_by, s.materialization_start, s.sealed_through, s.backfill_from,
-s.created_at, s.updated_at, s.bundle_uid, s.bundle_path, s.orphaned_at, s.runbook_url
+s.created_at, s.updated_at, s.bundle_uid, s.bundle_path, s.orphaned_at, s.runbook_url,
+s.support_zone, s.support_hours
 """
 FROM = """
 from services s join projects p on p.org = s.org and p.id = s.project
@@ -41,6 +42,11 @@ where org = %(org)s and id = %(service)s
 """
 _SET_RUNBOOK = """
 update services set runbook_url = %(url)s, updated_at = at(%(now)s)
+where org = %(org)s and id = %(service)s
+"""
+_SET_SUPPORT_HOURS = """
+update services set support_zone = %(zone)s, support_hours = %(windows)s::text[],
+  updated_at = at(%(now)s)
 where org = %(org)s and id = %(service)s
 """
 _UPDATE = """
@@ -121,6 +127,17 @@ async def update_service(
         runbook_url=runbook_url,
         escalation_policy=escalation_policy,
         oncall_schedule=oncall_schedule,
+        now=tx.now,
+    )
+
+
+async def set_support_hours(tx: Tx, key: ServiceKey, zone: str, windows: Sequence[str]) -> None:
+    await tx.execute(
+        _SET_SUPPORT_HOURS,
+        org=key[0],
+        service=key[1],
+        zone=zone,
+        windows=list(windows),
         now=tx.now,
     )
 

@@ -79,7 +79,11 @@ from leadline.storage.notifications.transactions.edit_webhooks import create_web
 from leadline.storage.notifications.transactions.enqueue_notifications import enqueue_pages
 from leadline.storage.objectives.transactions.set_monitor_objective import aim_for_project
 from leadline.storage.objectives.transactions.set_service_objective import put_target
+from leadline.storage.oncall.queries.cover_requests import select_cover_request
+from leadline.storage.oncall.rules.cover import Cover, CoverSpan
 from leadline.storage.oncall.rules.escalation import TargetKind
+from leadline.storage.oncall.tables.cover_requests import accept_cover_request, insert_cover_request
+from leadline.storage.oncall.tables.oncall_schedules import lock_schedule
 from leadline.storage.oncall.transactions.edit_escalation_policies import (
     PolicyDraft,
     StepDraft,
@@ -431,6 +435,26 @@ class Api:
                 tx, self.editor, schedule, channel, now, Instant(now + HOUR)
             )
         return row.uid
+
+    async def new_cover_request(self, *, accepted: bool = False) -> UUID:
+        """Creates a cover request of a new on-call schedule for the next hour."""
+        schedule = await self.new_schedule()
+        ((channel,),) = await self.rows(
+            "select channel from oncall_participants t join oncall_schedules s"
+            " on s.org = t.org and s.id = t.schedule where s.uid = %(uid)s",
+            uid=schedule,
+        )
+        now = self.context.clock()
+        async with self.pool.transaction("new_cover_request") as tx:
+            home = await lock_schedule(tx, schedule)
+            assert home is not None, "the schedule exists"
+            cover, uid = Cover(channel, None, CoverSpan(now, Instant(now + HOUR))), uuid7()
+            await insert_cover_request(tx, home.org, home.id, uid, cover, "", "editor")
+            if accepted:
+                row = await select_cover_request(tx, uid)
+                assert row is not None, "the request was inserted"
+                await accept_cover_request(tx, row, channel)
+        return uid
 
     async def aim_for_project(self) -> None:
         """Sets an objective of the shop over 30 days."""

@@ -13,17 +13,17 @@ from uuid import UUID
 import trio
 from uuid_utils.compat import uuid7
 
-from ...probes.senders import NotDelivered, SendContext
-from ...probes.senders.subscriber_mail import SubscriberMail, send_letter
-from ...storage.accounts.rows import InvitationRow
-from ...storage.accounts.rules.invitation import LEASE_US, next_attempt_at
-from ...storage.accounts.tables.invitations import lease_invitations, postpone_mail, set_mailed
-from ...storage.accounts.transactions.edit_invitations import begin_mail
-from ...storage.core.instant import SECOND, Instant
-from ...storage.engine.keyring import Keyring
-from ...storage.engine.pools import Pool, Tx
-from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force
-from ..runtime.wake_event import WakeEvent
+from ....probes.senders import NotDelivered, SendContext
+from ....probes.senders.subscriber_mail import SubscriberMail, send_letter
+from ....storage.accounts.rows import InvitationRow
+from ....storage.accounts.rules.invitation import LEASE_US, next_attempt_at
+from ....storage.accounts.tables.invitations import lease_invitations, postpone_mail, set_mailed
+from ....storage.accounts.transactions.edit_invitations import begin_mail
+from ....storage.core.instant import SECOND, Instant
+from ....storage.engine.keyring import Keyring
+from ....storage.engine.pools import Pool, Tx
+from ....storage.notifications.queries.mail_settings import Mailing, mailing_in_force
+from ...runtime.wake_event import WakeEvent
 
 log = logging.getLogger("leadline.invitation_mailer")
 

@@ -12,21 +12,21 @@ from typing import Final
 import trio
 from uuid_utils.compat import uuid7
 
-from ...probes.senders import NotDelivered, SendContext
-from ...probes.senders.subscriber_mail import SubscriberMail, send_letter
-from ...storage.accounts.rows import ResetRequestRow
-from ...storage.accounts.rules.password_reset import LEASE_US, TTL_WORDS, tried_again_at
-from ...storage.accounts.tables.password_resets import (
+from ....probes.senders import NotDelivered, SendContext
+from ....probes.senders.subscriber_mail import SubscriberMail, send_letter
+from ....storage.accounts.rows import ResetRequestRow
+from ....storage.accounts.rules.password_reset import LEASE_US, TTL_WORDS, tried_again_at
+from ....storage.accounts.tables.password_resets import (
     delete_request,
     lease_requests,
     postpone_request,
 )
-from ...storage.accounts.transactions.reset_password_by_mail import begin_reset
-from ...storage.core.instant import SECOND, Instant
-from ...storage.engine.keyring import Keyring
-from ...storage.engine.pools import Pool, Tx
-from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force
-from ..runtime.wake_event import WakeEvent
+from ....storage.accounts.transactions.reset_password_by_mail import begin_reset
+from ....storage.core.instant import SECOND, Instant
+from ....storage.engine.keyring import Keyring
+from ....storage.engine.pools import Pool, Tx
+from ....storage.notifications.queries.mail_settings import Mailing, mailing_in_force
+from ...runtime.wake_event import WakeEvent
 
 log = logging.getLogger("leadline.password_reset_mailer")
 

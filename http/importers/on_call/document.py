@@ -1,0 +1,178 @@
+"""Imported on-call: a document that `leadline oncall-apply` reads, and what it loses.
+
+People are named by their e-mail address, schedules and policies by their name. Layers have the
+fields of the API.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from ....storage.core.instant import Instant, from_datetime, from_text, to_text
+from ....storage.oncall.rules.weekly_hours import (
+    DAY_MINUTES,
+    WEEKDAYS,
+    WeeklyWindow,
+    clock_text,
+    first_instant,
+    zone_of_name,
+)
+from ..import_result import NAME_LONGEST, printable
+from ..source import Source
+
+FORMAT: Final = 1
+_WEEK: Final = 7 * DAY_MINUTES
+# Keys that identify an object or repeat others.
+_NAMES: Final = ("id", "type", "name", "summary", "self", "html_url")
+
+
+@dataclass(slots=True)
+class OnCallImport:
+    """`unused` names every key that is not imported, and `lost` every object or part."""
+
+    people: list[dict[str, Any]] = field(default_factory=list)
+    schedules: list[dict[str, Any]] = field(default_factory=list)
+    policies: list[dict[str, Any]] = field(default_factory=list)
+    routes: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "people": self.people,
+            "schedules": self.schedules,
+            "escalation_policies": self.policies,
+            "routes": self.routes,
+        }
+
+    def lose(self, text: str) -> None:
+        self.lost.append(printable(text))
+
+    def each(self, kind: str, items: Iterable[Any], take: Callable[[Any], object]) -> None:
+        """Calls `take` for each item. An item with an unexpected structure is lost alone."""
+        for one in items:
+            try:
+                take(one)
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+                name = one.get("name", "unnamed") if isinstance(one, Source) else "unnamed"
+                self.lose(f"{kind} {name}: has a structure that the importer does not know")
+                continue
+            if isinstance(one, Source):
+                name = str(one.get("name") or one.get("username") or one.get("id") or "unnamed")
+                self.unused += [
+                    printable(f"{kind} {name}: {key} is not carried over")
+                    for key in one.unread(_NAMES)
+                ]
+
+    def not_used(self, document: Source, lists: Sequence[str]) -> None:
+        """Reports the keys of the document. Those of the items of `lists` are reported already."""
+        keys = document.unread(lists)
+        self.unused += [printable(f"{key} is not carried over") for key in keys]
+
+    def add_person(self, email: str, name: str, methods: Sequence[dict[str, str]]) -> None:
+        self.people.append({"email": email, "name": name, "contact_methods": list(methods)})
+
+    def add_schedule(self, name: str, layers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+        """Adds a schedule of layers from the lowest precedence to the highest."""
+        if not layers:
+            self.lose(f"schedule {name}: has no layer that can be imported")
+            return None
+        first, *further = layers
+        made = {**first, "name": name[:NAME_LONGEST], "layers": further, "overrides": []}
+        self.schedules.append(made)
+        return made
+
+
+def layer_of(
+    name: str,
+    people: Sequence[str],
+    anchor_at: Instant,
+    shift_seconds: int,
+    zone: str,
+    windows: Sequence[WeeklyWindow] = (),
+    starts_at: Instant | None = None,
+    ends_at: Instant | None = None,
+) -> dict[str, Any]:
+    """Returns a layer with the fields of the API. Its participants are e-mail addresses."""
+    made: dict[str, Any] = {
+        "name": (name or "Layer")[:NAME_LONGEST],
+        "shift_seconds": shift_seconds,
+        "anchor_at": to_text(anchor_at),
+        "timezone": zone,
+        "participants": list(people),
+        "restrictions": [window_body(window) for window in windows],
+    }
+    if starts_at is not None:
+        made["starts_at"] = to_text(starts_at)
+    if ends_at is not None:
+        made["ends_at"] = to_text(ends_at)
+    return made
+
+
+def window_body(window: WeeklyWindow) -> dict[str, Any]:
+    return {
+        "weekdays": [WEEKDAYS[day] for day in window.weekdays],
+        "from": clock_text(window.from_),
+        "to": clock_text(window.until),
+    }
+
+
+def week_windows(day: int, minute: int, minutes: int) -> list[WeeklyWindow]:
+    """Returns windows of a span of the week, from a minute of a weekday, at most a week long."""
+    found = []
+    at, left = day * DAY_MINUTES + minute, min(minutes, _WEEK)
+    while left > 0:
+        start = at % DAY_MINUTES
+        piece = min(left, DAY_MINUTES - start)
+        found.append(WeeklyWindow((at // DAY_MINUTES % 7,), start, start + piece))
+        at, left = at + piece, left - piece
+    return found
+
+
+def daily_windows(minute: int, minutes: int) -> list[WeeklyWindow]:
+    """Returns the window of a span on all days. A span of a day or more is no restriction."""
+    if minutes >= DAY_MINUTES:
+        return []
+    return [WeeklyWindow(tuple(range(7)), minute, (minute + minutes) % DAY_MINUTES or DAY_MINUTES)]
+
+
+def minutes_of(windows: Sequence[WeeklyWindow]) -> set[int]:
+    """Returns the minutes of the week that the windows cover, all of them without windows."""
+    if not windows:
+        return set(range(_WEEK))
+    return {
+        (day * DAY_MINUTES + window.from_ + minute) % _WEEK
+        for window in windows
+        for day in window.weekdays
+        for minute in range(window.minutes)
+    }
+
+
+def minute_of_day(text: str) -> int:
+    """Returns the minutes of a time such as 08:30:00. Raises: ValueError for seconds."""
+    hour, minute, *seconds = text.removesuffix("Z").split(":")
+    if any(int(second) for second in seconds):
+        raise ValueError(text)
+    return int(hour) * 60 + int(minute)
+
+
+def local_instant(text: str, zone: str) -> Instant:
+    """Returns the instant of a time with an offset, or else of a local time in a zone."""
+    given = datetime.fromisoformat(text)
+    if given.tzinfo is not None:
+        return from_datetime(given)
+    return first_instant(given, zone_of_name(zone))
+
+
+def later_wall(at: Instant, zone: str, seconds: int) -> Instant:
+    """Returns the instant whose local time is `seconds` later."""
+    place = zone_of_name(zone)
+    local = datetime.fromisoformat(to_text(at)).astimezone(place).replace(tzinfo=None)
+    return first_instant(local + timedelta(seconds=seconds), place)
+
+
+def maybe_instant(text: str | None) -> Instant | None:
+    return from_text(text) if text else None
