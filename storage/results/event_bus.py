@@ -1,4 +1,4 @@
-"""Fan-out of stored results to the listeners of this process.
+"""Fan-out of stored results, and of writes in a project, to the listeners of this process.
 
 A slow listener never slows the recorder. Its queue is bounded; when it is full, the listener is
 closed and marked as cut, so that a gap is always visible.
@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 import trio
 
+from ..accounts.rules.access import Key
 from ..core.instant import Instant
 from ..monitors.rules.monitor_state import MonitorStatus
 from .rules.incoming_result import IncomingResult, StoreOutcome, StoreResult
@@ -30,6 +31,16 @@ class StatusEvent(msgspec.Struct, frozen=True):
     latency_ms: int
     ts: Instant
     changed: bool
+
+
+class EditEvent(msgspec.Struct, frozen=True):
+    """Write of a person or token in a project, by a request to this process."""
+
+    org: Key
+    project: Key
+
+
+BusEvent = StatusEvent | EditEvent
 
 
 def status_event(
@@ -59,11 +70,11 @@ class TooManyListeners(Exception):
 class BusListener:
     """Queue of one listener. It ends after its last event if it is cut or the bus is closed."""
 
-    def __init__(self, receive: trio.MemoryReceiveChannel[StatusEvent]) -> None:
+    def __init__(self, receive: trio.MemoryReceiveChannel[BusEvent]) -> None:
         self._receive = receive
         self.cut = False
 
-    async def next(self) -> StatusEvent | None:
+    async def next(self) -> BusEvent | None:
         """Returns the next event, None at the end."""
         try:
             return await self._receive.receive()
@@ -79,14 +90,14 @@ class Bus:
 
     def __init__(self) -> None:
         self.on_change: Callable[[], None] = lambda: None
-        self._listeners: dict[BusListener, trio.MemorySendChannel[StatusEvent]] = {}
+        self._listeners: dict[BusListener, trio.MemorySendChannel[BusEvent]] = {}
 
     def __len__(self) -> int:
         return len(self._listeners)
 
-    def publish(self, event: StatusEvent) -> None:
+    def publish(self, event: BusEvent) -> None:
         """Sends an event to all listeners without waiting. Closes listeners with a full queue."""
-        if event.changed:
+        if isinstance(event, StatusEvent) and event.changed:
             self.on_change()
         full = []
         for listener, send in self._listeners.items():
@@ -111,7 +122,7 @@ class Bus:
         """
         if len(self._listeners) >= LISTENERS_MOST:
             raise TooManyListeners
-        send, receive = trio.open_memory_channel[StatusEvent](QUEUE_MOST)
+        send, receive = trio.open_memory_channel[BusEvent](QUEUE_MOST)
         listener = BusListener(receive)
         self._listeners[listener] = send
         return listener

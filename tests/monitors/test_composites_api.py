@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from leadline.storage.results.event_bus import StatusEvent
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 
@@ -113,7 +114,7 @@ async def test_a_requested_evaluation_runs_immediately(api: Api, up: bool) -> No
     assert answer.status_code == 202
     assert list(await answer.get_json()) == ["job_id"]
     event = await listener.next()
-    assert event is not None
+    assert isinstance(event, StatusEvent)
     assert (str(event.monitor_uid), event.up, event.ts) == (made["id"], up, FROZEN_NOW)
     api.context.bus.hang_up(listener)
     seen = await (await api.ask("viewer", "GET", path)).get_json()

@@ -17,7 +17,7 @@ from leadline.storage.core.key import MonitorKey
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.monitors.rows import MonitorRow
-from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.event_bus import Bus, StatusEvent
 from leadline.storage.results.queries.composites import DueCompositeWindow
 from leadline.storage.results.transactions.evaluate_composites import evaluate_composites
 from leadline.storage.results.transactions.record_results import record_results
@@ -143,7 +143,7 @@ async def test_the_event_bus_reports_each_result_of_a_composite(world: World) ->
         await is_now(world, leaf, up)
         await composer.pass_once()
         event = await listener.next()
-        assert event is not None
+        assert isinstance(event, StatusEvent)
         assert (event.monitor_uid, event.status, event.up) == (row.uid, "up" if up else "down", up)
         assert (event.project_uid, event.ts, event.changed) == (row.project_uid, world.now, True)
     bus.hang_up(listener)

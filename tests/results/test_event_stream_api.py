@@ -123,6 +123,28 @@ async def test_a_result_without_a_change_is_sent_only_with_every_result(api: Api
         assert (await heard.status())["up"] is True
 
 
+async def test_a_write_is_told_on_request_to_those_who_see_its_project(api: Api) -> None:
+    row = await api.new_monitor()
+    path = f"/api/v1/monitors/{row.uid}"
+    async with (
+        listening(api, "viewer", "?edits=1") as heard,
+        listening(api, "viewer") as plain,
+        listening(api, "stranger", "?edits=1") as stranger,
+    ):
+        answer = await api.ask("editor", "PATCH", path, json={"enabled": False})
+        assert answer.status_code == 200
+        assert await heard.chunk() == "event: edit\ndata: {}\n\n"
+        # A refused write, and a read, are no edits; others hear only of status changes.
+        assert (await api.ask("viewer", "PATCH", path, json={"enabled": True})).status_code == 403
+        await api.ask("editor", "GET", path)
+        visible = await api.new_monitor("other/shop")
+        api.context.bus.publish(event(visible, MonitorStatus.UP))
+        api.context.bus.publish(event(row, MonitorStatus.DOWN))
+        assert (await heard.status())["status"] == "down"
+        assert (await plain.status())["status"] == "down"
+        assert (await stranger.status())["monitor_id"] == str(visible.uid)
+
+
 @pytest.mark.parametrize("who", ["stranger", "neighbour", "foreign_token"])
 async def test_events_of_invisible_projects_are_not_sent(api: Api, who: str) -> None:
     hidden = await api.new_monitor("acme/shop")

@@ -135,3 +135,13 @@ async def test_an_oversized_value_is_refused_at_its_field(api: Api, path: str, f
     assert status == 400
     assert f'id="wrong-{field}"' in page
     assert "xxxxx" not in page
+
+
+async def test_a_setting_is_found_by_its_name_or_description(api: Api) -> None:
+    path = f"/projects/{api.project}/settings"
+    page = (await shown(api, f"{path}?q=DELETION")).partition("<main")[2]
+    assert "<b>General</b>" in page
+    assert "<b>Channels</b>" not in page
+    assert "No settings match “nothing of this name”" in await shown(
+        api, f"{path}?q=nothing of this name"
+    )

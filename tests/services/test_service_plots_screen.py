@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.http.services.console import state_history as states
+from leadline.http.services.console.service_list import day_slot
 from leadline.http.ui.plots.burn_gauge import gauge, place, spelt_rate
 from leadline.http.ui.plots.burndown import HEIGHT as DOWN_HEIGHT
 from leadline.http.ui.plots.burndown import (
@@ -23,6 +24,7 @@ from leadline.http.ui.plots.burndown import (
     plot_text,
     whole_percent,
 )
+from leadline.http.ui.plots.heartbeat_strip import HeartbeatSlot
 from leadline.http.ui.plots.latency import Tick
 from leadline.http.ui.plots.maintenance_calendar import (
     LANES_MOST,
@@ -46,6 +48,7 @@ from leadline.http.ui.plots.timeline_lanes import (
 )
 from leadline.http.ui.plots.timeline_lanes import ChangeSymbolKind as ChangeKind
 from leadline.storage.core.instant import DAY, MINUTE, Instant
+from leadline.storage.services.queries.service_list import ServiceDay
 from leadline.storage.services.rows import ServiceRow
 
 from ..server.test_plots_screen import NASTY, is_inline_free, parsed, percent
@@ -347,3 +350,22 @@ def test_a_maintenance_calendar_draws_or_counts_each_window(
         assert float(rect.attrib["y"]) + float(rect.attrib["height"]) <= height
         assert percent(rect.attrib["x"]) + percent(rect.attrib["width"]) <= 100.02
     assert is_inline_free(markup)
+
+
+@pytest.mark.parametrize(
+    ("measured", "bad", "excluded", "slot"),
+    [
+        (5, 0, 0, HeartbeatSlot.UP),
+        (5, 1, 0, HeartbeatSlot.FAILED),
+        (5, 1, 3, HeartbeatSlot.FAILED),
+        (0, 0, 3, HeartbeatSlot.MAINTENANCE),
+        (0, 0, 0, HeartbeatSlot.NONE),
+    ],
+)
+def test_a_day_of_the_list_without_measured_time_is_never_up(
+    measured: int, bad: int, excluded: int, slot: HeartbeatSlot
+) -> None:
+    day = ServiceDay(1, Instant(0), measured, bad, excluded)
+    assert day_slot(day, is_before=False) is slot
+    assert day_slot(day, is_before=True) is HeartbeatSlot.BEFORE
+    assert day_slot(None, is_before=False) is HeartbeatSlot.NONE

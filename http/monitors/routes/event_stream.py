@@ -16,21 +16,24 @@ from quart import Response
 from ....storage.accounts.rules.access import Need, Permission, Principal, Sight, sight
 from ....storage.core.instant import to_text
 from ....storage.core.refusal import Unavailable
-from ....storage.results.event_bus import BusListener, StatusEvent, TooManyListeners
+from ....storage.results.event_bus import BusEvent, BusListener, EditEvent, TooManyListeners
 from ...wire.authenticate import authenticate
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
 
 PING_SECONDS: Final = 25.0
 _PING: Final = b"event: ping\ndata: {}\n\n"
+# States only that something of a visible project was written.
+_EDIT: Final = b"event: edit\ndata: {}\n\n"
 # A buffering proxy would delay the events.
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class EventsQuery(msgspec.Struct, frozen=True):
-    """`every=result` also sends results that change no status."""
+    """`every=result` also sends results that change no status, `edits=1` writes of a project."""
 
     every: Annotated[str, Meta(pattern="^(change|result)$")] = "change"
+    edits: Annotated[str, Meta(pattern="^[01]$")] = "0"
 
 
 class StatusData(msgspec.Struct, frozen=True):
@@ -70,7 +73,7 @@ async def _events(ask: Request, listener: BusListener) -> AsyncIterator[bytes]:
     seen = sight(ask.who)
     ping_at = trio.current_time() + PING_SECONDS
     while not ask.context.stopping.is_set():
-        event: StatusEvent | None = None
+        event: BusEvent | None = None
         with trio.move_on_at(ping_at) as waiting:
             event = await listener.next()
             if event is None:
@@ -96,13 +99,18 @@ async def _still(ask: Request) -> Principal | None:
     return found.principal if found else None
 
 
-def _is_wanted(event: StatusEvent, seen: Sight, query: EventsQuery) -> bool:
-    if not event.changed and query.every != "result":
+def _is_wanted(event: BusEvent, seen: Sight, query: EventsQuery) -> bool:
+    if isinstance(event, EditEvent):
+        if query.edits != "1":
+            return False
+    elif not event.changed and query.every != "result":
         return False
     return seen.everything or event.org in seen.organizations or event.project in seen.projects
 
 
-def _encode(event: StatusEvent, *, full: bool) -> bytes:
+def _encode(event: BusEvent, *, full: bool) -> bytes:
+    if isinstance(event, EditEvent):
+        return _EDIT
     data = StatusData(
         type="status",
         monitor_id=str(event.monitor_uid),

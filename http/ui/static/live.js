@@ -63,6 +63,8 @@ function listen() {
     known.set(monitor_id, status);
     if (!page.rows || before !== status) askIn(SOON_MS);
   });
+  // Somebody wrote something of a project that the user sees.
+  stream.addEventListener("edit", () => askIn(SOON_MS));
 }
 
 function rest() {
