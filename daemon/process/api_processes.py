@@ -1,11 +1,13 @@
 """Further processes of role api on the listening socket of this process.
 
 The kernel gives each connection to one of the processes. Each has limits of requests and of
-connections, rate limits and caches of its own. A process that ends is started again. All end with
-this process, also if it is killed: each watches a pipe from it.
+connections, rate limits and caches of its own. A process that ends is started again. A process that
+stops beating is killed and started again: it beats as for systemd, on a socket of this process. All
+end with this process, also if it is killed: each watches a pipe from it.
 """
 
 import logging
+import math
 import os
 import signal
 import socket
@@ -28,6 +30,10 @@ FIRST_PAUSE_SECONDS: Final = 1.0
 LAST_PAUSE_SECONDS: Final = 30.0
 # A process that has run for this time begins with the first pause again.
 STEADY_SECONDS: Final = 60.0
+# Longest time between two beats. A process beats twice as often, while none of its loops is stale.
+WATCHDOG_SECONDS: Final = 60.0
+# Largest message of a process to its service manager.
+_MESSAGE_MOST: Final = 4_096
 _MODULE: Final = "leadline.daemon.process.api_process_main"
 # Only this process reports to systemd.
 _OF_SYSTEMD: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
@@ -40,6 +46,7 @@ class ApiProcesses:
     settings: Settings
     count: int
     listening: socket.socket
+    watchdog_seconds: float = WATCHDOG_SECONDS
     _stopping: trio.Event = field(default_factory=trio.Event)
     _running: set[trio.Process] = field(default_factory=set)
 
@@ -75,15 +82,17 @@ class ApiProcesses:
     async def _run_one(self) -> int | str:
         """Returns the exit status of a process, or the reason why it could not be started."""
         number = self.listening.fileno()
+        beats = _beats()
         try:
             process = await trio.lowlevel.open_process(
                 [sys.executable, "-m", _MODULE, str(number)],
                 stdin=subprocess.PIPE,
                 pass_fds=(number,),
-                env={k: v for k, v in os.environ.items() if k not in _OF_SYSTEMD},
+                env=self._environment(beats),
                 start_new_session=True,
             )
         except OSError as error:
+            beats.close()
             return error.strerror or str(error)
         self._running.add(process)
         assert process.stdin is not None, "it is a pipe"
@@ -93,8 +102,13 @@ class ApiProcesses:
                 await process.stdin.send_all(msgspec.json.encode(self.settings) + b"\n")
             if self._stopping.is_set():
                 process.terminate()
-            return await process.wait()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._watch, process, beats)
+                status = await process.wait()
+                nursery.cancel_scope.cancel()
+            return status
         finally:
+            beats.close()
             # Cancelled at the end of the stop phase: the process is killed.
             with trio.CancelScope(shield=True):
                 if process.returncode is None:
@@ -102,3 +116,30 @@ class ApiProcesses:
                     await process.wait()
                 await process.stdin.aclose()
             self._running.discard(process)
+
+    def _environment(self, beats: trio.socket.SocketType) -> dict[str, str]:
+        """Returns the variables of a process, whose service manager is this process."""
+        own = {k: v for k, v in os.environ.items() if k not in _OF_SYSTEMD}
+        address = beats.getsockname().decode()
+        own["NOTIFY_SOCKET"] = address.replace("\0", "@", 1)
+        own["WATCHDOG_USEC"] = str(round(self.watchdog_seconds * 1_000_000))
+        return own
+
+    async def _watch(self, process: trio.Process, beats: trio.socket.SocketType) -> None:
+        """Kills the process if it stops beating. It may wait for its database before the first."""
+        has_beaten = False
+        while True:
+            with trio.move_on_after(self.watchdog_seconds if has_beaten else math.inf) as silence:
+                said = await beats.recv(_MESSAGE_MOST)
+                has_beaten = has_beaten or b"WATCHDOG=1" in said.split(b"\n")
+            if silence.cancelled_caught:
+                log.error("api process stopped beating", extra={"pid": process.pid})
+                process.kill()
+                return
+
+
+def _beats() -> trio.socket.SocketType:
+    """Returns a socket with an abstract address that the kernel chose."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    made.bind("")
+    return trio.socket.from_stdlib_socket(made)

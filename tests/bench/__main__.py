@@ -15,6 +15,7 @@ from .gate import gate_90_days, gate_refused
 from .history import history
 from .hostile import hostile
 from .kinds import kinds
+from .lists import lists
 from .loop import loop
 from .outbox import outbox
 from .packing import packing
@@ -52,6 +53,7 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "notify": time_to_notify,
     "outbox": outbox,
     "api": api.reads,
+    "lists": lists,
     "credentials": credentials,
     "signins": signins,
     "services": services_90_days,

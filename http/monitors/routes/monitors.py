@@ -158,7 +158,7 @@ async def check_now(ask: Request) -> CheckRequested:
 async def new_push_token(ask: Request) -> PushToken:
     async with ask.context.pool.transaction("renew_push_token") as tx:
         token = await renew_push_token(tx, ask.who, ask.ids["monitorID"], ask.context.keyring)
-    # This process forgets the old token immediately. Other processes accept it for up to 2 s.
+    # This process forgets the old token immediately. Other processes accept it for up to 0.9 s.
     ask.context.push_targets.clear()
     return PushToken(push_token=token, push_url=push_url(ask, token))
 

@@ -52,7 +52,7 @@ _FORMS: Final = (
 # Longest push in seconds: longer than the database waits and the deadline check together.
 PUSH_LONGEST_SECONDS: Final = 30.0
 # Cache lifetime of a token, in seconds.
-KNOWN_SECONDS: Final = 2.0
+KNOWN_SECONDS: Final = 0.9
 KNOWN_MOST: Final = 50_000
 # Messages that Leadline writes for a missed push and a long run. A sender cannot use them.
 _OURS: Final = ("push_missed", PUSH_OVERRUN)
