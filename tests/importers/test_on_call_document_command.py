@@ -107,7 +107,11 @@ def test_schedules_of_one_name_stay_apart_and_lost_targets_are_reported(tmp_path
 def test_shifts_of_one_level_that_can_overlap_are_reported(
     zone: str, start: str, is_kept: bool, tmp_path: Path
 ) -> None:
-    shift = {"type": "rolling_users", "frequency": "daily", "rolling_users": [["mara"]]}
+    shift: dict[str, Any] = {
+        "type": "rolling_users",
+        "frequency": "daily",
+        "rolling_users": [["mara"]],
+    }
     shift |= {"time_zone": "Europe/Berlin", "start": "2026-02-02T09:00:00", "duration": 28_800}
     document = {
         "users": [{"id": "mara", "username": "mara", "email": mail("mara")}],
