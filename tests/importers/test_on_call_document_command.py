@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from leadline.daemon.cli import main
+from leadline.daemon.cli.client.oncall_document import Application, people_in, write_document
 from leadline.daemon.cli.client.session import Api
-from leadline.daemon.cli.oncall_document import Application, people_in, write_document
 from leadline.http.importers import CannotImport
 from leadline.http.importers.on_call import read_on_call
 from tests.importers.test_on_call_models_rule import TOOLS, USERS, mail
