@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from leadline.daemon.cli import main
+from leadline.daemon.cli.client.oncall_document import Application, people_in, write_document
 from leadline.daemon.cli.client.session import Api
-from leadline.daemon.cli.oncall_document import Application, people_in, write_document
 from leadline.http.importers import CannotImport
 from leadline.http.importers.on_call import read_on_call
 from tests.importers.test_on_call_models_rule import TOOLS, USERS, mail
@@ -74,3 +74,55 @@ async def test_schedules_are_written_before_the_steps_that_name_them(tmp_path: P
     assert second == {"after_seconds": 300, "targets": [{"type": "person", "id": "id-mara"}]}
     overrides = [body for _, path, body in server.sent if path.endswith("/overrides")]
     assert {one["channel_id"] for one in overrides} == {"id-mara"}
+
+
+def test_schedules_of_one_name_stay_apart_and_lost_targets_are_reported(tmp_path: Path) -> None:
+    document: Any = json.loads(json.dumps(TOOLS["pagerduty"][0]))
+    (schedule,), (policy,) = document["schedules"], document["escalation_policies"]
+    document["schedules"].append({**schedule, "id": "S2"})
+    document["schedules"].append({**schedule, "id": "S3", "schedule_layers": []})
+    rule = {"escalation_delay_in_minutes": 5}
+    policy["escalation_rules"] = [
+        {**rule, "targets": [{"id": key, "type": "schedule_reference"}]} for key in ("S2", "S3")
+    ]
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(document))
+    made = read_on_call("pagerduty", path)
+    assert [one["name"] for one in made.schedules] == ["Shop", "Shop 2"]
+    (imported,) = made.policies
+    assert imported["steps"] == [{"after_seconds": 0, "targets": [{"schedule": "Shop 2"}]}]
+    assert "escalation policy Night: target schedule_reference S3" in made.lost
+    assert "schedule Shop: has no layer that can be imported" in made.lost
+
+
+@pytest.mark.parametrize(
+    ("zone", "start", "is_kept"),
+    [
+        ("America/New_York", "2026-02-02T03:00:00", False),
+        ("America/New_York", "2026-02-02T12:00:00", True),
+        ("Europe/Berlin", "2026-02-02T17:00:00", True),
+        ("Europe/Berlin", "2026-02-02T16:00:00", False),
+    ],
+)
+def test_shifts_of_one_level_that_can_overlap_are_reported(
+    zone: str, start: str, is_kept: bool, tmp_path: Path
+) -> None:
+    shift: dict[str, Any] = {
+        "type": "rolling_users",
+        "frequency": "daily",
+        "rolling_users": [["mara"]],
+    }
+    shift |= {"time_zone": "Europe/Berlin", "start": "2026-02-02T09:00:00", "duration": 28_800}
+    document = {
+        "users": [{"id": "mara", "username": "mara", "email": mail("mara")}],
+        "schedules": [{"id": "S", "name": "Shop", "type": "web", "shifts": ["A", "B"]}],
+        "on_call_shifts": [
+            {**shift, "id": "A", "name": "A"},
+            {**shift, "id": "B", "name": "B", "time_zone": zone, "start": start},
+        ],
+    }
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(document))
+    made = read_on_call("grafana-oncall", path)
+    assert (made.lost == []) == is_kept
+    assert len(made.schedules[0]["layers"]) == is_kept

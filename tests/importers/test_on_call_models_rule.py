@@ -5,11 +5,14 @@ import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from dateutil.rrule import DAILY, HOURLY, WEEKLY, rrule
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from leadline.http.importers.on_call import read_on_call
 from leadline.http.importers.on_call.roster import roster_of
@@ -129,8 +132,8 @@ PAGERDUTY: dict[str, Any] = {
 }
 
 
-def pagerduty_names(at: datetime) -> set[str]:
-    (schedule,) = PAGERDUTY["schedules"]
+def pagerduty_names(at: datetime, document: dict[str, Any] = PAGERDUTY) -> set[str]:
+    (schedule,) = document["schedules"]
     for one in schedule["overrides"]:
         if parsed(one["start"]) <= at < parsed(one["end"]):
             return {one["user"]["id"]}
@@ -557,8 +560,8 @@ TOOLS: dict[str, tuple[dict[str, Any], Callable[[datetime], Named]]] = {
 }
 
 
-def imported_names(tool: str, path: Path) -> Named:
-    path.write_text(json.dumps(TOOLS[tool][0]))
+def imported_names(tool: str, path: Path, document: dict[str, Any] | None = None) -> Named:
+    path.write_text(json.dumps(document or TOOLS[tool][0]))
     made = read_on_call(tool, path)
     people = {mail(user): number for number, user in enumerate(USERS)}
     schedules = [roster_of(one, people) for one in made.schedules]
@@ -624,3 +627,78 @@ def test_the_report_names_what_is_not_imported(tool: str, tmp_path: Path) -> Non
     assert [one["name"] for one in made.policies] == ["Night"]
     assert made.policies[0]["steps"][0]["targets"][0] == {"schedule": "Shop"}
     assert {one["email"] for one in made.people} == {mail(user) for user in USERS}
+
+
+moments = st.integers(0, DAYS * 24 * 4).map(
+    lambda quarters: datetime(2026, 2, 1, tzinfo=UTC) + timedelta(minutes=15 * quarters)
+)
+quarters = st.integers(0, 95).map(lambda quarter: f"{quarter // 4:02d}:{quarter % 4 * 15:02d}:00")
+restrictions = st.one_of(
+    st.builds(
+        lambda start, hours: {
+            "type": "daily_restriction",
+            "start_time_of_day": start,
+            "duration_seconds": hours * 3_600,
+        },
+        quarters,
+        st.integers(1, 24),
+    ),
+    st.builds(
+        lambda day, start, hours: {
+            "type": "weekly_restriction",
+            "start_day_of_week": day,
+            "start_time_of_day": start,
+            "duration_seconds": hours * 3_600,
+        },
+        st.integers(1, 7),
+        quarters,
+        st.integers(1, 168),
+    ),
+)
+
+
+def spelt(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+pagerduty_layers = st.builds(
+    lambda start, end, virtual, hours, users, limits: {
+        "name": "Layer",
+        "start": spelt(start),
+        "end": spelt(start + end) if end else None,
+        "rotation_virtual_start": spelt(virtual),
+        "rotation_turn_length_seconds": hours * 3_600,
+        "users": [{"user": {"id": user}} for user in users],
+        "restrictions": limits,
+    },
+    moments,
+    st.one_of(st.none(), st.integers(1, 60).map(lambda days: timedelta(days=days))),
+    moments,
+    st.sampled_from([1, 8, 12, 24, 84, 168]),
+    st.lists(st.sampled_from(USERS), min_size=1, max_size=4),
+    st.lists(restrictions, max_size=3),
+)
+
+
+@settings(max_examples=effort.examples(100))
+@given(
+    st.lists(pagerduty_layers, min_size=1, max_size=4),
+    st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]),
+    st.lists(moments, min_size=20, max_size=20),
+)
+def test_any_schedule_of_pagerduty_names_the_person_of_the_model(
+    layers: list[dict[str, Any]], zone: str, looked_at: list[datetime]
+) -> None:
+    schedule = {**PAGERDUTY["schedules"][0], "time_zone": zone, "schedule_layers": layers}
+    document = {**PAGERDUTY, "schedules": [schedule]}
+    with TemporaryDirectory() as folder:
+        named = imported_names("pagerduty", Path(folder) / "export.json", document)
+    for at in looked_at:
+        # The hours in which clocks change have two meanings of an elapsed length.
+        shifts = [
+            local(at + timedelta(hours=hour), zone)
+            - (at + timedelta(hours=hour)).replace(tzinfo=None)
+            for hour in range(-24, 25, 12)
+        ]
+        if len(set(shifts)) == 1:
+            assert named(at) == pagerduty_names(at, document)

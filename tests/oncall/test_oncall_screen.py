@@ -401,6 +401,9 @@ async def test_the_form_adds_a_layer_and_the_screen_states_gaps(api: Api) -> Non
     assert "Nobody is on call in parts of the next four weeks." in page
     assert "<li>Monday 17:00 to Monday 21:00</li>" in page
     assert "Mara follows. " in page
+    form |= {"ends": "2026-01-06T00:00", "act": "save"}
+    assert (await send(api, path, form)).status_code == 303
+    assert "<li>now to Monday 09:00</li><li>Monday 17:00 without an end</li>" in await seen(api)
 
 
 async def test_a_cover_request_is_made_accepted_and_withdrawn_on_the_screen(api: Api) -> None:

@@ -13,7 +13,7 @@ import trio
 from ..api_client import DurationParam, NoResponse, timeout_option
 from .account import choose_account
 from .parquet_rows import PARQUET
-from .profile_names import profile_option
+from .profile_file import profile_option
 from .row_writer import CSV, JSON_LINES, Rows, opened_rows
 from .session import Api, Page, Session, ended_quietly
 

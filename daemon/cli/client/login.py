@@ -15,12 +15,12 @@ from .lookup import ProjectParam, find_project
 from .profile_file import (
     DEFAULT_NAME,
     Profile,
+    ProfileParam,
     Profiles,
     profile_path,
     read_profiles,
     write_profiles,
 )
-from .profile_names import ProfileParam
 from .session import Api, ended_quietly
 
 TIMEOUT_SECONDS = 30.0

@@ -5,8 +5,7 @@ import os
 import click
 
 from . import token_keyring
-from .profile_file import profile_path, read_profiles, write_profiles
-from .profile_names import profile_option
+from .profile_file import profile_option, profile_path, read_profiles, write_profiles
 from .session import ended_quietly
 
 

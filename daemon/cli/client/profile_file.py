@@ -2,6 +2,8 @@
 
 Invariants: the file belongs to the user and has the mode 0600 from its creation. It is replaced as
 a whole. A file that another user can read or write is refused, and so is a link.
+
+The option --profile completes the names of the file.
 """
 
 import errno
@@ -12,7 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import click
 import msgspec
+from click.shell_completion import CompletionItem
+
+from ....storage.core.slug import is_slug
 
 FILE_BYTES_MOST: Final = 1024 * 1024
 DEFAULT_NAME: Final = "default"
@@ -123,3 +129,36 @@ def write_profiles(path: Path, profiles: Profiles) -> None:
             raise
     except OSError as error:
         raise BadProfiles(f"{path} cannot be written: {error.strerror}") from error
+
+
+class ProfileParam(click.ParamType[str]):
+    """Name of a profile. It has the form of a slug."""
+
+    name = "name"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        if not is_slug(str(value)):
+            self.fail("must have lower-case letters, digits and hyphens only", param, ctx)
+        return str(value)
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Returns the known names. Completion prints no errors, so a bad file has no names."""
+        try:
+            known = read_profiles(profile_path(os.environ)).profiles
+        except BadProfiles:
+            return []
+        return [CompletionItem(name) for name in sorted(known) if name.startswith(incomplete)]
+
+
+profile_option = click.option(
+    "--profile",
+    type=ProfileParam(),
+    help="Profile of `leadline login`.  [default: $LEADLINE_PROFILE, else the last sign-in]",
+)

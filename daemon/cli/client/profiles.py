@@ -5,8 +5,7 @@ import os
 import click
 
 from .printed import print_json
-from .profile_file import Profiles, profile_path, read_profiles, write_profiles
-from .profile_names import ProfileParam
+from .profile_file import ProfileParam, Profiles, profile_path, read_profiles, write_profiles
 from .session import ended_quietly, json_option
 from .table import Column, print_table
 

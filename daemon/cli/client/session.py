@@ -33,8 +33,7 @@ from ..api_client import (
 )
 from ..options import fail, fail_configuration
 from .account import Account, choose_account
-from .profile_file import BadProfiles
-from .profile_names import profile_option
+from .profile_file import BadProfiles, profile_option
 
 INTERRUPTED: Final = 130
 # A list of at most this many objects is read as a whole.

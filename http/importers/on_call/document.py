@@ -76,14 +76,37 @@ class OnCallImport:
         self.people.append({"email": email, "name": name, "contact_methods": list(methods)})
 
     def add_schedule(self, name: str, layers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-        """Adds a schedule of layers from the lowest precedence to the highest."""
+        """Adds a schedule of layers from the lowest precedence to the highest.
+
+        Its name is unique, because steps name it.
+        """
         if not layers:
             self.lose(f"schedule {name}: has no layer that can be imported")
             return None
         first, *further = layers
-        made = {**first, "name": name[:NAME_LONGEST], "layers": further, "overrides": []}
+        known = {one["name"] for one in self.schedules}
+        made = {**first, "name": _unique(name, known), "layers": further, "overrides": []}
         self.schedules.append(made)
         return made
+
+    def add_policy(self, name: str, steps: dict[int, list[dict[str, str]]]) -> None:
+        """Adds an escalation policy of targets by their delay in seconds."""
+        made = [
+            {"after_seconds": after, "targets": steps[after]}
+            for after in sorted(steps)
+            if steps[after]
+        ]
+        if not made:
+            self.lose(f"escalation policy {name}: has no target that can be imported")
+            return
+        known = {one["name"] for one in self.policies}
+        self.policies.append({"name": _unique(name, known), "steps": made})
+
+
+def _unique(name: str, known: set[str]) -> str:
+    cut = name[: NAME_LONGEST - 8]
+    numbered = (f"{cut} {number}" for number in range(2, len(known) + 3))
+    return next(one for one in (name[:NAME_LONGEST], *numbered) if one not in known)
 
 
 def layer_of(
@@ -133,10 +156,9 @@ def week_windows(day: int, minute: int, minutes: int) -> list[WeeklyWindow]:
 
 
 def daily_windows(minute: int, minutes: int) -> list[WeeklyWindow]:
-    """Returns the window of a span on all days. A span of a day or more is no restriction."""
-    if minutes >= DAY_MINUTES:
-        return []
-    return [WeeklyWindow(tuple(range(7)), minute, (minute + minutes) % DAY_MINUTES or DAY_MINUTES)]
+    """Returns the window of a span on all days, at most 24 hours long."""
+    until = (minute + min(minutes, DAY_MINUTES)) % DAY_MINUTES or DAY_MINUTES
+    return [WeeklyWindow(tuple(range(7)), minute, until)]
 
 
 def minutes_of(windows: Sequence[WeeklyWindow]) -> set[int]:

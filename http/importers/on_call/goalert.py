@@ -132,21 +132,19 @@ def _windows(rule: Source) -> list[WeeklyWindow]:
 
 
 def _policy(found: OnCallImport, one: Source, read: _Read) -> None:
-    steps, after = [], 0
+    steps: dict[int, list[dict[str, str]]] = {}
+    after = 0
     for step in one["steps"]:
-        targets = []
+        targets = steps.setdefault(after, [])
         for target in step["targets"]:
             kind, key = str(target["type"]), str(target["id"])
-            if kind == "user":
+            if kind == "user" and key in read.emails:
                 targets.append({"person": read.emails[key]})
-            elif kind == "schedule":
+            elif kind == "schedule" and read.parts.get(key):
                 targets += [{"schedule": part} for part in read.parts[key]]
             else:
-                found.lose(f"escalation policy {one['name']}: target of type {kind}")
-        if targets:
-            steps.append({"after_seconds": after, "targets": targets})
+                found.lose(f"escalation policy {one['name']}: target {kind} {key}")
         after += int(step["delayMinutes"]) * 60
     if one.get("repeat"):
         found.lose(f"escalation policy {one['name']}: {one['repeat']} repeats of all steps")
-    if steps:
-        found.policies.append({"name": str(one["name"]), "steps": steps})
+    found.add_policy(str(one["name"]), steps)

@@ -23,6 +23,9 @@ from .document import (
 
 _DAY: Final = 86_400
 _LENGTHS: Final = {"hourly": 3_600, "daily": _DAY, "weekly": 7 * _DAY}
+_NONE, _MINUTE = timedelta(0), timedelta(minutes=1)
+# Level of overrides, above all others.
+_OVERRIDES: Final = 1_000_000
 _DAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _LISTS: Final = ("users", "schedules", "on_call_shifts", "escalation_policies")
 
@@ -40,7 +43,8 @@ def read_grafana_oncall(document: Source) -> OnCallImport:
     emails = {str(one["id"]): str(one["email"]) for one in users}
     by_id = {str(one["id"]): one for one in shifts}
     schedules = document.get("schedules") or []
-    names = {str(one["id"]): str(one["name"]) for one in schedules}
+    # Names of the imported schedules by their id.
+    names: dict[str, str] = {}
     found.each(
         "user",
         users,
@@ -48,7 +52,7 @@ def read_grafana_oncall(document: Source) -> OnCallImport:
             str(one["email"]), str(one.get("name") or one["username"]), []
         ),
     )
-    found.each("schedule", schedules, lambda one: _schedule(found, one, by_id, emails))
+    found.each("schedule", schedules, lambda one: _schedule(found, one, by_id, emails, names))
     found.each("shift", shifts, lambda one: one.get("name"))
     chains = {str(one["id"]): str(one["name"]) for one in document.get("escalation_chains") or []}
     policies = document.get("escalation_policies") or []
@@ -67,28 +71,56 @@ def read_grafana_oncall(document: Source) -> OnCallImport:
 
 
 def _schedule(
-    found: OnCallImport, one: Source, by_id: dict[str, Source], emails: dict[str, str]
+    found: OnCallImport,
+    one: Source,
+    by_id: dict[str, Source],
+    emails: dict[str, str],
+    names: dict[str, str],
 ) -> None:
     name, zone = str(one["name"]), str(one.get("time_zone") or "UTC")
     if one.get("type") == "ical":
         found.lose(f"schedule {name}: is a calendar of another system")
         return
     layers: list[tuple[int, dict[str, Any]]] = []
-    taken: dict[int, set[int]] = {}
+    taken: dict[int, list[tuple[str, set[int]]]] = {}
     for key in one.get("shifts") or []:
         shift = by_id[str(key)]
-        level = int(shift.get("level") or 0)
+        level = _OVERRIDES if shift["type"] == "override" else int(shift.get("level") or 0)
         try:
             layer, minutes = _layer(shift, zone, emails)
         except _CannotConvert as why:
             found.lose(f"schedule {name}: shift {shift.get('name')} {why}")
             continue
-        if minutes & taken.setdefault(level, set()):
-            found.lose(f"schedule {name}: shift {shift.get('name')} overlaps one of its level")
+        others = taken.setdefault(level, [])
+        is_alone = level == _OVERRIDES or not any(
+            _overlap(layer["timezone"], minutes, *other) for other in others
+        )
+        if not is_alone:
+            found.lose(f"schedule {name}: shift {shift.get('name')} can overlap one of its level")
             continue
-        taken[level] |= minutes
+        others.append((layer["timezone"], minutes))
         layers.append((level, layer))
-    found.add_schedule(name, [layer for _, layer in sorted(layers, key=lambda pair: pair[0])])
+    made = found.add_schedule(
+        name, [layer for _, layer in sorted(layers, key=lambda pair: pair[0])]
+    )
+    if made is not None:
+        names[str(one["id"])] = made["name"]
+
+
+def _overlap(zone: str, minutes: set[int], other_zone: str, others: set[int]) -> bool:
+    """Returns whether shifts can be active at the same time. Clocks of two zones can change."""
+    if zone == other_zone:
+        return bool(minutes & others)
+    return bool(_in_utc(zone, minutes) & _in_utc(other_zone, others))
+
+
+def _in_utc(zone: str, minutes: set[int]) -> set[int]:
+    """Returns the minutes of the week in UTC, with the offsets of both halves of the year."""
+    offsets = {
+        int((datetime(2026, month, 1, tzinfo=zone_of_name(zone)).utcoffset() or _NONE) / _MINUTE)
+        for month in range(1, 13)
+    }
+    return {(minute - offset) % (7 * 1_440) for minute in minutes for offset in offsets}
 
 
 def _layer(
@@ -105,8 +137,7 @@ def _layer(
         people = _people([shift.get("users") or []], emails)
         begins = local_instant(str(shift["start"]), zone)
         ends = Instant(begins + seconds * 1_000_000)
-        # It takes minutes of one week only, so that it excludes no other shift.
-        return layer_of(title, people, begins, 7 * _DAY, zone, (), begins, ends), set()
+        return layer_of(title, people, begins, 7 * _DAY, zone, (), begins, ends), minutes_of(())
     if shift["type"] == "rolling_users":
         groups = [list(group) for group in shift.get("rolling_users") or []]
         index = int(shift.get("start_rotation_from_user_index") or 0)
@@ -182,11 +213,13 @@ def _policy(
         elif kind == "notify_persons":
             people = [{"person": emails[str(key)]} for key in step["persons_to_notify"]]
             made.setdefault(after, []).extend(people)
-        elif kind == "notify_on_call_from_schedule":
-            target = names[str(step["notify_on_call_from_schedule"])]
-            made.setdefault(after, []).append({"schedule": target})
+        elif kind == "notify_on_call_from_schedule" and _named(step) in names:
+            made.setdefault(after, []).append({"schedule": names[_named(step)]})
         else:
             found.lose(f"escalation chain {name}: step {kind}")
-    if made:
-        listed = [{"after_seconds": after, "targets": made[after]} for after in sorted(made)]
-        found.policies.append({"name": name, "steps": listed})
+    found.add_policy(name, made)
+
+
+def _named(step: Source) -> str:
+    """Returns the id of the schedule that a step names."""
+    return str(step.get("notify_on_call_from_schedule"))

@@ -123,15 +123,12 @@ def _policy(found: OnCallImport, one: Source, parts: dict[str, list[str]]) -> No
         kind = str(recipient["type"])
         if kind == "user":
             targets.append({"person": str(recipient["username"])})
-        elif kind == "schedule":
+        elif kind == "schedule" and parts.get(str(recipient["name"])):
             targets += [{"schedule": part} for part in parts[str(recipient["name"])]]
         else:
-            found.lose(f"escalation {one['name']}: recipient of type {kind}")
+            found.lose(f"escalation {one['name']}: recipient {kind} {recipient.get('name')}")
         if rule.get("condition") not in (None, "if-not-acked"):
             found.lose(f"escalation {one['name']}: condition {rule['condition']}")
         if rule.get("notifyType") not in (None, "default"):
             found.lose(f"escalation {one['name']}: notifyType {rule['notifyType']}")
-    made = [{"after_seconds": after, "targets": steps[after]} for after in sorted(steps)]
-    made = [step for step in made if step["targets"]]
-    if made:
-        found.policies.append({"name": str(one["name"]), "steps": made})
+    found.add_policy(str(one["name"]), steps)

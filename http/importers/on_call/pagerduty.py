@@ -35,10 +35,13 @@ def read_pagerduty(document: Source) -> OnCallImport:
     found = OnCallImport()
     emails = {str(one["id"]): str(one["email"]) for one in document.get("users") or []}
     found.each("user", document.get("users") or [], lambda one: _person(found, one))
+    # Names of the imported schedules by their id.
+    names: dict[str, str] = {}
     found.each(
-        "schedule", document.get("schedules") or [], lambda one: _schedule(found, one, emails)
+        "schedule",
+        document.get("schedules") or [],
+        lambda one: _schedule(found, one, emails, names),
     )
-    names = {str(one["id"]): str(one["name"]) for one in document.get("schedules") or []}
     found.each(
         "escalation policy",
         document.get("escalation_policies") or [],
@@ -62,7 +65,9 @@ def _person(found: OnCallImport, one: Source) -> None:
     found.add_person(str(one["email"]), str(one["name"]), methods)
 
 
-def _schedule(found: OnCallImport, one: Source, emails: dict[str, str]) -> None:
+def _schedule(
+    found: OnCallImport, one: Source, emails: dict[str, str], names: dict[str, str]
+) -> None:
     name, zone = str(one["name"]), str(one["time_zone"])
     layers = []
     for layer in reversed(one["schedule_layers"]):
@@ -83,6 +88,8 @@ def _schedule(found: OnCallImport, one: Source, emails: dict[str, str]) -> None:
             )
         )
     made = found.add_schedule(name, layers)
+    if made is not None:
+        names[str(one["id"])] = made["name"]
     for override in one.get("overrides") or []:
         if made is not None:
             person = emails[str(override["user"]["id"])]
@@ -105,23 +112,21 @@ def _windows(restrictions: list[Any]) -> list[WeeklyWindow]:
 def _policy(
     found: OnCallImport, one: Source, emails: dict[str, str], names: dict[str, str]
 ) -> None:
-    steps, after = [], 0
+    steps: dict[int, list[dict[str, str]]] = {}
+    after = 0
     for rule in one["escalation_rules"]:
-        targets = []
+        targets = steps.setdefault(after, [])
         for target in rule["targets"]:
-            key = str(target["id"])
-            if str(target["type"]).startswith("schedule"):
+            key, kind = str(target["id"]), str(target["type"])
+            if kind.startswith("schedule") and key in names:
                 targets.append({"schedule": names[key]})
-            elif str(target["type"]).startswith("user"):
+            elif kind.startswith("user") and key in emails:
                 targets.append({"person": emails[key]})
             else:
-                found.lose(f"escalation policy {one['name']}: target {target['type']}")
-        if targets:
-            steps.append({"after_seconds": after, "targets": targets})
+                found.lose(f"escalation policy {one['name']}: target {kind} {key}")
         after += int(rule["escalation_delay_in_minutes"]) * 60
     if one.get("num_loops"):
         found.lose(
             f"escalation policy {one['name']}: {one['num_loops']} further loops of all steps"
         )
-    if steps:
-        found.policies.append({"name": str(one["name"]), "steps": steps})
+    found.add_policy(str(one["name"]), steps)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from ....storage.core.instant import DAY, EARLIEST, LATEST, Instant, from_datetime, to_datetime
 from ....storage.oncall.queries.oncall_schedules import ScheduleRoster
-from ....storage.oncall.rules.oncall_schedule import Duty, duties, stretch
+from ....storage.oncall.rules.oncall_schedule import Duty, stretch
 from ...ui.formatting import NOTHING
 from ...ui.plots.oncall_calendar import NAMED_SHARE, OnCallSpan, OnCallWeek, calendar, tint
 from ...ui.shown_time import time_of_day
@@ -39,6 +39,7 @@ class OnCallPlot:
     plot: Markup
     table: OnCallTable
     people: list[tuple[str, str]]
+    has_ticks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,10 @@ class OnCallGaps:
 
 def gaps_ahead(standing: ScheduleRoster, now: Instant) -> OnCallGaps:
     """Returns the gaps of the next four weeks."""
-    zone, until = zone_of(standing), Instant(now + GAPS_WITHIN_US)
+    zone = zone_of(standing)
     found = [
-        f"{_edge_text(duty.from_at, zone, now)} to {_edge_text(duty.until, zone, now)}"
-        for duty in duties(standing.roster, standing.overrides, now, until)
+        f"{_edge_text(max(duty.from_at, now), zone, now)} {_end_text(duty, zone, now)}"
+        for duty in _walk(standing, now, Instant(now + GAPS_WITHIN_US), overridden=True)
         if duty.is_gap
     ]
     return OnCallGaps(found[:GAPS_SHOWN], max(len(found) - GAPS_SHOWN, 0))
@@ -63,6 +64,10 @@ def gaps_ahead(standing: ScheduleRoster, now: Instant) -> OnCallGaps:
 def until_text(duty: Duty, zone: ZoneInfo, now: Instant) -> str:
     """Returns the end of a duty, such as `until Friday 17:00`."""
     return "without an end" if duty.until == LATEST else f"until {plot_text(duty.until, zone, now)}"
+
+
+def _end_text(duty: Duty, zone: ZoneInfo, now: Instant) -> str:
+    return "without an end" if duty.until == LATEST else f"to {plot_text(duty.until, zone, now)}"
 
 
 def _edge_text(at: Instant, zone: ZoneInfo, now: Instant) -> str:
@@ -93,7 +98,8 @@ def drawn(standing: ScheduleRoster, now: Instant, weeks_on: int) -> OnCallPlot:
     # The tints need a legend where a span has no room for its name.
     is_unnamed = dense or any(_is_short(duty) for duty in turns)
     key = [(tint(person), name) for person, name in enumerate(people)] if is_unnamed else []
-    return OnCallPlot(calendar(weeks, said, dense=dense), _table(standing, held, zone), key)
+    table = _table(standing, held, zone)
+    return OnCallPlot(calendar(weeks, said, dense=dense), table, key, not dense)
 
 
 def _is_short(duty: Duty) -> bool:

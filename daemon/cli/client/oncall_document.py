@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import click
 
-from ...http.importers.import_result import CannotImport
-from ...http.importers.on_call import TOOLS, read_on_call
-from ...storage.core.instant import from_text, to_text
-from .client.lookup import find_project, organization_of, project_option
-from .client.session import Api, Session, api_command
-from .options import fail, print_out
-from .safe_text import shown
-from .service_lookup import ResourceNotFound
+from ....http.importers.import_result import CannotImport
+from ....http.importers.on_call import TOOLS, read_on_call
+from ....storage.core.instant import from_text, to_text
+from ..options import fail, print_out
+from ..safe_text import shown
+from ..service_lookup import ResourceNotFound
+from .lookup import find_project, organization_of, project_option
+from .session import Api, Session, api_command
 
 _PATH: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
