@@ -37,6 +37,7 @@ from leadline.storage.engine.migrate import migrate
 from leadline.storage.engine.pools import Pool, open_pool
 from tests.support.processes.chromium import executable
 from tests.support.processes.memory import in_memory
+from tests.support.processes.prepared_cluster import initialized
 from tests.support.run.effort import IS_SOAK
 from tests.support.run.kinds import kind_of
 from tests.support.worlds.databases import Databases
@@ -301,6 +302,22 @@ def passwords() -> "Passwords":
 def cheap_backup_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passphrases of backups that this process writes at a small cost."""
     monkeypatch.setattr("leadline.storage.engine.backup_key._N", BACKUP_KEY_COST)
+
+
+@pytest.fixture(scope="session")
+def _initialized() -> Iterator[Path]:
+    with initialized() as folder:
+        yield folder
+
+
+@pytest.fixture
+def cheap_initdb(_initialized: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New clusters are copies of one that initdb made, by the user that would run initdb."""
+
+    def copy(place: EmbeddedLayout, folder: Path, *, durable: bool) -> list[str]:
+        return place.runner.command("cp", "-r", f"{_initialized}/.", folder, death_signal="KILL")
+
+    monkeypatch.setattr(EmbeddedLayout, "initdb", copy)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from leadline.storage.monitors.transactions.edit_secrets import create_secret
 from tests.support.run.effort import varied
 from tests.support.worlds.world import World, small_world
 
-pytestmark = [pytest.mark.usefixtures("cheap_backup_keys")]
+pytestmark = [pytest.mark.usefixtures("cheap_backup_keys", "cheap_initdb")]
 KEY, OTHER = new_key_text(), new_key_text()
 PASSPHRASE = {PASSPHRASE_VARIABLE: "correct horse battery"}
 

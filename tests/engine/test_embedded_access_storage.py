@@ -23,6 +23,8 @@ from leadline.storage.engine.embedded_layout import (
 from leadline.storage.engine.embedded_postgres import running
 from tests.support.run.effort import varied
 
+# The files of access are the data directory's, beside the cluster, which may be a copy.
+pytestmark = pytest.mark.usefixtures("cheap_initdb")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="connects as other users: run it as root")
 
 

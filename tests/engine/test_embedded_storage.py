@@ -23,6 +23,8 @@ from leadline.storage.engine.embedded_layout import choose_runner, find_binaries
 from leadline.storage.engine.embedded_postgres import CannotRun, attached, running
 from leadline.storage.engine.pools import open_pool
 
+# Tests that do not create a cluster get a copy of one.
+cheap_initdb = pytest.mark.usefixtures("cheap_initdb")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes users")
 
 
@@ -61,6 +63,7 @@ async def has_exited(pid: int) -> bool:
     return False
 
 
+@cheap_initdb
 async def test_committed_rows_survive_a_kill_and_the_pool_reconnects(
     open_dir: Path,
 ) -> None:
@@ -96,6 +99,7 @@ async def test_committed_rows_survive_a_kill_and_the_pool_reconnects(
             assert await tx.value("select count(*) from things") - committed in (0, 1)
 
 
+@cheap_initdb
 async def test_a_start_waits_for_backends_of_a_killed_server(
     open_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +136,7 @@ async def test_a_start_waits_for_backends_of_a_killed_server(
         assert select(server.dsn, "select 1") == [(1,)]
 
 
+@cheap_initdb
 async def test_a_restart_keeps_data_and_a_stop_leaves_no_process(
     open_dir: Path,
 ) -> None:
@@ -146,6 +151,7 @@ async def test_a_restart_keeps_data_and_a_stop_leaves_no_process(
         assert select(server.dsn, "select n from things") == [(7,)]
 
 
+@cheap_initdb
 async def test_a_second_daemon_on_the_same_directory_is_refused(open_dir: Path) -> None:
     async with running(open_dir, durable=False):
         with pytest.raises(CannotRun, match="another leadline is running"):
@@ -153,6 +159,7 @@ async def test_a_second_daemon_on_the_same_directory_is_refused(open_dir: Path) 
                 pass
 
 
+@cheap_initdb
 async def test_an_attached_process_has_no_deadline(
     open_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +173,7 @@ async def test_an_attached_process_has_no_deadline(
             assert select(dsn, "select 1") == [(1,)]
 
 
+@cheap_initdb
 async def test_a_foreign_server_is_not_stopped(
     open_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +242,7 @@ async def test_a_cluster_of_another_major_version_is_refused(
             pass
 
 
+@cheap_initdb
 async def test_a_failed_start_reports_the_reason(open_dir: Path) -> None:
     async with running(open_dir, durable=False):
         pass
@@ -243,6 +252,7 @@ async def test_a_failed_start_reports_the_reason(open_dir: Path) -> None:
             pass
 
 
+@cheap_initdb
 async def test_a_path_too_long_for_a_socket_gets_a_short_one(open_dir: Path) -> None:
     deep = open_dir / ("x" * 60) / ("y" * 60)
     async with running(deep, durable=False) as server:
@@ -274,6 +284,7 @@ async def test_files_that_root_makes_belong_to_the_owner_of_the_data_directory(
         assert os.stat(open_dir / name).st_uid == nobody.pw_uid
 
 
+@cheap_initdb
 async def test_the_packaged_pg_dump_works(open_dir: Path) -> None:
     async with running(open_dir, durable=False) as server:
         select(server.dsn, "create table things as select 42 as n")
@@ -289,6 +300,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         find_binaries()
 
 
+@cheap_initdb
 async def test_the_server_has_no_network_and_only_its_user_connects(
     open_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,13 +120,16 @@ SLACK_SECONDS = 30.0
 
 
 def eventually(look: Callable[[], Any], seconds: float = 20.0) -> Any:
-    """Returns the first true result of `look`. A timeout names the late function."""
-    until = time.monotonic() + seconds + SLACK_SECONDS
-    while time.monotonic() < until:
+    """Returns the first true result of `look`. A timeout names the late function.
+
+    The pauses grow with the wait, to a tenth of it: each look is a request to the daemon.
+    """
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < seconds + SLACK_SECONDS:
         found = look()
         if found:
             return found
-        time.sleep(0.1)
+        time.sleep(min(max(0.1, waited / 10), 0.5))
     raise AssertionError(f"not within {seconds} s")
 
 

@@ -6,12 +6,14 @@ imported in the fixture that needs it.
 
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from tests.support.processes.ports import free_port
+from tests.support.run.kinds import is_walk
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
@@ -94,9 +96,14 @@ def target() -> Iterator[Target]:
     server.stop()
 
 
-@pytest.fixture(scope="module")
-def leadline() -> "Iterator[Daemon]":
-    """One daemon per file; each of its tests creates its own monitors."""
+@pytest.fixture(scope="session")
+def _walked() -> "Iterator[Daemon]":
+    with _signed_in() as running:
+        yield running
+
+
+@contextmanager
+def _signed_in() -> "Iterator[Daemon]":
     from tests.support.processes.daemon_process import daemon
 
     # Many tests sign in from one address within a minute.
@@ -107,18 +114,33 @@ def leadline() -> "Iterator[Daemon]":
 
 
 @pytest.fixture(scope="module")
-def project(leadline: "Daemon") -> str:
-    """Returns the id of the project of a new installation."""
+def leadline(request: pytest.FixtureRequest) -> "Iterator[Daemon]":
+    """One daemon per file, or one for the files of WALKS; each test creates its own monitors."""
+    if is_walk(request.path):
+        yield request.getfixturevalue("_walked")
+        return
+    with _signed_in() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def project(request: pytest.FixtureRequest, leadline: "Daemon") -> str:
+    """Returns the id of the project of a new installation; for a file of WALKS, of a new one."""
     (organization,) = leadline.api("GET", "/organizations")
-    (found,) = leadline.api("GET", f"/organizations/{organization['id']}/projects")
+    there = f"/organizations/{organization['id']}/projects"
+    if is_walk(request.path):
+        slug = request.path.stem.replace("_", "-")
+        return str(leadline.api("POST", there, {"slug": slug, "name": "Default"})["id"])
+    (found,) = leadline.api("GET", there)
     return str(found["id"])
 
 
 @pytest.fixture(scope="module")
-def viewer(leadline: "Daemon") -> str:
+def viewer(request: pytest.FixtureRequest, leadline: "Daemon") -> str:
     """Returns the cookie of a viewer of the organization."""
     (organization,) = leadline.api("GET", "/organizations")
-    account = {"email": "viewer@example.com", "password": PASSWORD}
+    email = f"viewer@{request.path.stem.replace('_', '-')}.example.com"
+    account = {"email": email, "password": PASSWORD}
     made = leadline.api("POST", "/admin/users", account)
     leadline.api(
         "POST",
@@ -128,13 +150,13 @@ def viewer(leadline: "Daemon") -> str:
     mine, password = leadline.cookie, leadline.password
     leadline.password = PASSWORD
     try:
-        leadline.sign_in("viewer@example.com")
+        leadline.sign_in(email)
         return leadline.cookie
     finally:
         leadline.cookie, leadline.password = mine, password
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def chromium() -> "Iterator[Browser]":
     from playwright.sync_api import expect
 
@@ -169,6 +191,8 @@ def open_page(chromium: "Browser", leadline: "Daemon") -> Iterator[Open]:
             base_url=leadline.url,
             viewport=viewport or DESK,
             color_scheme=scheme,
+            # A moving element costs CPU in each frame.
+            reduced_motion="reduce",
             java_script_enabled=scripts,
             bypass_csp=bypass_csp,
         )

@@ -1,9 +1,13 @@
 // Returns the faults of a page's layout: see layout_audit.py.
 ([longest, touch, isPhone]) => {
   const found = [];
+  const looks = new Map();
+  const look = (e) =>
+    e.checkVisibility({ visibilityProperty: true, opacityProperty: true }) &&
+    !e.closest('.vh, [hidden], .defs, .menu:not([open]) > .pop');
   const seen = (e) => {
-    if (!e.checkVisibility({ visibilityProperty: true, opacityProperty: true })) return false;
-    return !e.closest('.vh, [hidden], .defs, .menu:not([open]) > .pop');
+    if (!looks.has(e)) looks.set(e, look(e));
+    return looks.get(e);
   };
   const name = (e) => {
     const text = (e.textContent || '').trim().replace(/\s+/g, ' ').slice(0, 60);
@@ -57,7 +61,7 @@
   for (const parent of document.querySelectorAll('main *')) {
     if (parent.closest('svg, .toasts, .bulk, dialog') || !seen(parent)) continue;
     const boxes = [...parent.children]
-      .filter((e) => !e.closest('svg') && seen(e) && e.innerText && e.innerText.trim())
+      .filter((e) => !e.closest('svg') && seen(e) && e.textContent.trim())
       .filter((e) => !['absolute', 'fixed', 'sticky'].includes(getComputedStyle(e).position))
       .map((e) => [e, e.getBoundingClientRect()])
       .filter(([e, r]) => r.width > 1 && r.height > 1 && getComputedStyle(e).display !== 'inline');

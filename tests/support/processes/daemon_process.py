@@ -19,6 +19,7 @@ from typing import Any
 from tests.support.processes.forked_daemon import ForkedDaemon, can_fork
 from tests.support.processes.memory import in_memory
 from tests.support.processes.ports import free_port
+from tests.support.processes.prepared_cluster import copy_prepared
 
 LEADLINE = str(Path(sys.executable).with_name("leadline"))
 READY_SECONDS = 60.0
@@ -52,6 +53,9 @@ class Refusal(Exception):
 
 
 class Daemon:
+    """A daemon on `data_dir`, which `copy_prepared` makes unless it exists, or the test runs the
+    real command."""
+
     def __init__(self, data_dir: Path, **environment: str) -> None:
         self.data_dir = data_dir
         self.port = free_port()
@@ -87,6 +91,9 @@ class Daemon:
 
         `program` replaces the command, for a daemon on another host.
         """
+        has_own_database = "LEADLINE_DATABASE__DSN" not in self.environment
+        if can_fork() and has_own_database and not self.data_dir.exists():
+            copy_prepared(self.data_dir)
         with self.log.open("ab") as log:
             offset = log.tell()
             if can_fork() and not program:

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.support.run.effort import IS_SOAK
-from tests.support.run.kinds import kind_of
+from tests.support.run.kinds import is_walk, kind_of
 
 # Seconds of the longest test of a file, or of the whole file if it runs as one group.
 # A run would end later if one of them began late. Measured on two cores, to about a fifth.
@@ -24,7 +24,9 @@ _SECONDS: Final[dict[str, float]] = {
     "journeys/test_on_call_commands.py": 30,
     "journeys/test_fuzzed.py": 27,
     "journeys/test_incidents.py": 24,
-    "status_pages/test_status_pages_composer_screen.py": 23,
+    "status_pages/test_status_pages_composer_screen.py": 15,
+    "status_pages/test_status_pages_preview_screen.py": 12,
+    "monitors/test_pickers_walk_screen.py": 15,
     "journeys/test_separate_roles.py": 20,
     "journeys/test_operations.py": 20,
     "journeys/test_pipelines.py": 20,
@@ -76,7 +78,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
     for item in items:
         if _shares_a_server(item):
-            item.add_marker(pytest.mark.xdist_group(_file(item)))
+            group = "walks" if is_walk(item.path) else _file(item)
+            item.add_marker(pytest.mark.xdist_group(group))
     items[:] = _ordered(items)
 
 
@@ -137,7 +140,8 @@ def _by_length(
 
 
 def _seconds(unit: list[pytest.Item]) -> float:
-    return _SECONDS.get(_file(unit[0]), _OTHER_SECONDS * len(unit))
+    known = sum(_SECONDS.get(file, 0) for file in set(map(_file, unit)))
+    return known or _OTHER_SECONDS * len(unit)
 
 
 def _file(item: pytest.Item) -> str:
