@@ -4,6 +4,7 @@ import logging
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -48,7 +49,8 @@ async def test_a_process_that_stands_still_is_replaced(
     with socket.create_server(("127.0.0.1", 0)) as listening:
         processes = ApiProcesses(Settings(), 1, listening, watchdog_seconds=0.2)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(processes.run, Started())
+            supervised: Any = Started()
+            nursery.start_soon(processes.run, supervised)
             await messages.killed_twice.wait()
             processes.stop()
     # The third may have been stopped before it wrote its id.
