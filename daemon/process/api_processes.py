@@ -82,7 +82,10 @@ class ApiProcesses:
     async def _run_one(self) -> int | str:
         """Returns the exit status of a process, or the reason why it could not be started."""
         number = self.listening.fileno()
-        beats = _beats()
+        try:
+            beats = _beats()
+        except OSError as error:
+            return error.strerror or str(error)
         try:
             process = await trio.lowlevel.open_process(
                 [sys.executable, "-m", _MODULE, str(number)],
@@ -126,16 +129,20 @@ class ApiProcesses:
         return own
 
     async def _watch(self, process: trio.Process, beats: trio.socket.SocketType) -> None:
-        """Kills the process if it stops beating. It may wait for its database before the first."""
+        """Kills the process if it stops beating. It may wait for its database before the first.
+
+        It takes two silent periods: the first may be a pause of the whole host, after which this
+        process continues before the other one can beat.
+        """
         has_beaten = False
-        while True:
+        silent = 0
+        while silent < 2:
             with trio.move_on_after(self.watchdog_seconds if has_beaten else math.inf) as silence:
                 said = await beats.recv(_MESSAGE_MOST)
                 has_beaten = has_beaten or b"WATCHDOG=1" in said.split(b"\n")
-            if silence.cancelled_caught:
-                log.error("api process stopped beating", extra={"pid": process.pid})
-                process.kill()
-                return
+            silent = silent + 1 if silence.cancelled_caught else 0
+        log.error("api process stopped beating", extra={"pid": process.pid})
+        process.kill()
 
 
 def _beats() -> trio.socket.SocketType:

@@ -32,3 +32,22 @@ async def test_a_link_reassigns_to_a_typed_name_and_names_nobody_afterwards(api:
         answer = await api.ask(NOBODY, "GET", f"{used}/pick?kind=assignee")
         assert answer.status_code == 404
     assert "data-pick" not in await text_of(await api.ask(NOBODY, "GET", path))
+    for text in ("n", policy, "nobody of this name"):
+        said = await post(text)
+        assert "names no" not in said
+        assert "matches several" not in said
+        assert "Reassigned by" in said or "already" in said or "used" in said
+
+
+async def test_the_link_of_a_viewer_names_nobody(api: Api) -> None:
+    _, _, token = await paged(api, "email", to="a@example.com")
+    path = f"/answer/{token}"
+    async with api.pool.transaction("demote") as tx:
+        await tx.execute("update memberships set role = 'viewer' where role <> 'viewer'")
+    answer = await api.ask(NOBODY, "GET", f"{path}/pick?kind=assignee")
+    assert answer.status_code == 403
+    assert "escalation policy" not in await text_of(await api.ask(NOBODY, "GET", path))
+    for text in ("n", "nobody of this name"):
+        data = urlencode({"act": "reassign", "assignee": text}).encode()
+        said = await text_of(await api.ask(NOBODY, "POST", path, data=data, headers=FORM))
+        assert "Your role in the project does not allow it" in said

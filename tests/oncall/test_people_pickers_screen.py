@@ -102,6 +102,38 @@ async def test_people_of_one_name_are_told_apart_and_viewers_search_none(api: Ap
     assert (await api.ask("viewer", "GET", f"/projects/{api.project}/pick")).status_code == 200
 
 
+async def test_a_part_of_a_name_pages_nobody(api: Api) -> None:
+    await api.new_channel(name="Joanna")
+    schedule = await api.new_schedule()
+    form = {"act": "override", "schedule": str(schedule), "channel": "Anna"}
+    form |= {"from": "2026-01-06T00:00", "to": "2026-01-07T00:00"}
+    there = f"/projects/{api.project}/on-call"
+    said = await text_of(await send(api, there, form))
+    assert "names no participant of this project; type Joanna, webhook" in said
+    form["channel"] = "joanna"
+    assert (await send(api, there, form)).status_code == 303
+
+
+async def test_channels_of_one_name_and_type_are_told_apart_by_their_ids(api: Api) -> None:
+    uids = {str(await api.new_channel(name="Ops")) for _ in range(2)}
+    page = await text_of(
+        await api.ask("editor", "GET", f"/projects/{api.project}/oncall-schedules/new")
+    )
+    offered = set(re.findall(r'<option value="([0-9a-f-]{36})">Ops, webhook</option>', page))
+    assert offered == uids
+    schedule = await api.new_schedule()
+    form = {"act": "override", "schedule": str(schedule), "channel": "Ops, webhook"}
+    form |= {"from": "2026-01-06T00:00", "to": "2026-01-07T00:00"}
+    there = f"/projects/{api.project}/on-call"
+    assert "type the id of one, such as" in await text_of(await send(api, there, form))
+    form["channel"] = max(uids)
+    assert (await send(api, there, form)).status_code == 303
+    assert await api.rows(
+        "select c.uid::text from oncall_overrides o join notification_channels c"
+        " on c.id = o.channel"
+    ) == [(max(uids),)]
+
+
 async def test_buttons_of_a_step_add_and_remove_its_targets(api: Api) -> None:
     mara = await api.new_channel(name="Mara")
     new = f"/projects/{api.project}/escalation-policies/new"

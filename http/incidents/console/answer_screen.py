@@ -4,13 +4,15 @@ A GET changes nothing, as mail programs fetch links. The token in the path is th
 holder reads the title and the state of one incident, and answers once.
 """
 
+from dataclasses import replace
 from typing import Final, Literal
 from uuid import UUID
 
 import msgspec
 
-from ....storage.accounts.rules.access import Need, Permission
-from ....storage.accounts.transactions.authorize import NOT_FOUND
+from ....storage.accounts.queries.principals import select_by_person
+from ....storage.accounts.rules.access import AccessDecision, Need, Permission, Scope, may
+from ....storage.accounts.transactions.authorize import FORBIDDEN, NOT_FOUND
 from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
@@ -87,14 +89,18 @@ async def submit_answer(ask: Request) -> Response:
 
 
 async def _answer(ask: Request, event: UUID) -> IncidentAnswer:
-    """Raises: Refused not_found, if the message was deleted."""
+    """Raises: Refused not_found, if the message was deleted or the link cannot be used any more;
+    forbidden, if its person may not reassign: the refusal of a text would name people.
+    """
     # An unknown action is refused before a read of the message.
-    possible_action(ask)
+    action = possible_action(ask)
     async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
         message = await select_answerable(tx, event)
         row = None if message is None else await select_incident(tx, message.incident_uid)
-        if row is None:
+        if message is None or row is None or not _is_open(message, tx.now):
             raise Refused(NOT_FOUND)
+        if action is AnswerAction.REASSIGN and not await _may_name_people(tx, row, message):
+            raise Refused(FORBIDDEN)
         return await answer_of_form(ask, tx, row.org, row.project)
 
 
@@ -108,6 +114,8 @@ async def render_recipients(ask: Request) -> Response:
         row = None if message is None else await select_incident(tx, message.incident_uid)
         if message is None or row is None or not _is_open(message, tx.now):
             raise Problem("not_found")
+        if not await _may_name_people(tx, row, message):
+            raise Problem("forbidden")
         found = await options_of(tx, row.org, row.project, PickableKind.ASSIGNEE, ask.query.q)
     return options_page(found)
 
@@ -147,7 +155,17 @@ async def _fields(
     """Returns the fields of an answer while the link can be used."""
     if not _is_open(message, tx.now):
         return None
-    return await answer_fields(ask, tx, row, f"{ask.path}/pick?kind={PickableKind.ASSIGNEE}")
+    path = f"{ask.path}/pick?kind={PickableKind.ASSIGNEE}"
+    fields = await answer_fields(ask, tx, row, path)
+    return fields if await _may_name_people(tx, row, message) else replace(fields, options=())
+
+
+async def _may_name_people(tx: Tx, row: IncidentRow, message: AnswerableMessage) -> bool:
+    """Returns whether the person of the link is an editor now. Viewers search no people."""
+    who = await select_by_person(tx, message.user)
+    if who is None:
+        return False
+    return may(who, Permission(Need.EDITOR), Scope(row.org, row.project)) is AccessDecision.ALLOWED
 
 
 def _is_open(message: AnswerableMessage, now: Instant) -> bool:

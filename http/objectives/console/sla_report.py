@@ -240,10 +240,14 @@ def _of_measured(
 
 
 async def _whole_percent(tx: Tx, org: int, project: int, statuses: ProjectStatuses) -> list[Cell]:
-    """Returns the figures of all monitors of the project together, at most RENEWED_US old."""
+    """Returns the figures of all monitors of the project together, at most RENEWED_US old.
+
+    They are read where all monitors have lines: one figure would contradict the others.
+    """
     targets: Mapping[str, ProjectTarget] = await select_project_targets(tx, org, project)
     found, until = statuses.dependent.get(_KEPT, (None, tx.now))
-    if not isinstance(found, ProjectTime) or tx.now >= until:
+    are_all_shown = await count_listed(tx, org, project) <= MONITORS_MOST
+    if not isinstance(found, ProjectTime) or tx.now >= until or are_all_shown:
         found = await select_project_windows(tx, org, project, list(WINDOWS.values()))
         statuses.dependent[_KEPT] = (found, Instant(tx.now + RENEWED_US))
     return [

@@ -79,11 +79,18 @@ async def options_of(
         tx, org, project, kind, q.strip()[:TYPED_MOST], SHOWN_MOST, without
     )
     names = [one.name.lower() for one in found]
-    return [_option(one, kind, names.count(one.name.lower()) > 1) for one in found]
+    texts = [_text_of(one, kind) for one in found]
+    return [
+        _option(one, kind, names.count(one.name.lower()) > 1, texts.count(text) > 1)
+        for one, text in zip(found, texts, strict=True)
+    ]
 
 
-def _option(one: Pickable, kind: PickableKind, is_ambiguous: bool) -> PickerOption:
+def _option(one: Pickable, kind: PickableKind, is_ambiguous: bool, is_alike: bool) -> PickerOption:
     text = _text_of(one, kind)
+    if is_alike and one.slug is None:
+        # Only the id tells it from another one of its name and type.
+        return PickerOption(str(one.uid), text, str(one.uid), text)
     if is_ambiguous:
         return PickerOption(one.slug or text, one.name, str(one.uid), text)
     label = ", ".join(filter(None, (one.slug or one.type, one.note)))
@@ -113,7 +120,8 @@ async def resolved(
     """Returns the object that a text names, None for an empty text.
 
     `was` is the hidden value. An unchanged text means its object, whose name others may have. The
-    id of an object names it too.
+    id of an object names it too. A part of a name is enough only where nobody is paged: the
+    submitted form takes effect, and the part may be of another person's name.
 
     Raises: Refused as `named`.
     """
@@ -123,7 +131,7 @@ async def resolved(
         found = (await select_chosen(tx, org, project, kind, [uid])).get(uid)
         if found is not None:
             return found
-    return await named(tx, org, project, kind, text, field)
+    return await named(tx, org, project, kind, text, field, is_whole=kind in PEOPLE)
 
 
 async def tag_options(tx: Tx, org: int, project: int, q: str = "") -> list[PickerOption]:
@@ -139,8 +147,11 @@ async def named(
     text: str,
     field: str,
     without: UUID | None = None,
+    *,
+    is_whole: bool = False,
 ) -> Pickable | None:
-    """Returns the object that a text names, None for an empty text.
+    """Returns the object that a text names, None for an empty text. `is_whole`: a part of the name
+    is refused.
 
     Raises: Refused invalid with `field`, if none or several have the name.
     """
@@ -149,8 +160,14 @@ async def named(
     found = await select_named(tx, org, project, kind, text, without)
     if not found:
         found = await select_pickable(tx, org, project, kind, text, 2, without)
+        if is_whole and len(found) == 1:
+            nearest = _text_of(found[0], kind)
+            raise Refused("invalid", field, f"names no {kind} of this project; type {nearest}")
     if len(found) == 1 or (found and found[0].slug == text.lower()):
         return found[0]
+    if len({_text_of(one, kind) for one in found}) == 1 and found[0].slug is None:
+        rule = f"matches several {kind}s of one name, type the id of one, such as {found[0].uid}"
+        raise Refused("invalid", field, rule)
     if found and kind in TYPED:
         example = f"{found[0].name}, {found[0].type}"
         rule = f"matches several {kind}s, type name and type of one, such as {example}"

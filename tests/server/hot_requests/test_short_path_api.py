@@ -228,6 +228,20 @@ async def test_an_agent_reports_as_to_the_framework(api: Api, path: str, body: b
                 await expect_same(api, "POST", where, is_short=True, **asked)
 
 
+async def test_an_empty_report_of_an_issued_token_is_refused_at_once(api: Api) -> None:
+    """The token is read from the database; meanwhile the watch could take the body."""
+    made = await api.ask(
+        "global_admin", "POST", "/api/v1/agent-tokens", {"name": "attic", "region": "eu"}
+    )
+    bearer = (b"authorization", f"Bearer {(await made.get_json())['token']}".encode())
+    for path in ("heartbeat", "results", "backfill", "tests"):
+        for length in ([], [(b"content-length", b"0")]):
+            for _ in range(3):
+                asked = {"headers": [bearer, JSON, *length], "query": b"region=eu"}
+                with trio.fail_after(60):
+                    await expect_same(api, "POST", f"/api/v1/agent/{path}", is_short=True, **asked)
+
+
 async def test_a_claim_is_answered_as_by_the_framework(api: Api) -> None:
     for query in (b"region=eu&wait=0", b"region=eu&wait=x", b"region=moon&wait=0", b""):
         for credential in (AGENT, []):
