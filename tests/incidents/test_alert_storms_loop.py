@@ -2,13 +2,14 @@
 
 import json
 import random
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.instant import MINUTE, SECOND, Instant, to_datetime
 from leadline.storage.incidents.rules.alert_storm import GATHER_US, STORM_US, count_line, leads
 from leadline.storage.incidents.rules.answer_link import AnswerAction
 from leadline.storage.incidents.rules.incident import (
@@ -360,6 +361,21 @@ async def test_a_covered_alert_that_is_reassigned_pages(storm: Storm) -> None:
     await storm.reassigns(second, TargetKind.POLICY, uid)
     assert [title for title, _ in await storm.pages()] == ["a1", "a2"]
     assert await storm.open_and_unpaged() == []
+
+
+async def test_the_page_at_the_opening_tells_of_all_alerts_of_the_night(storm: Storm) -> None:
+    opens = to_datetime(storm.world.now) + timedelta(minutes=5)
+    hours = f"mon,tue,wed,thu,fri,sat,sun {opens:%H:%M}-{opens + timedelta(hours=2):%H:%M}"
+    async with storm.world.pool.transaction("hours") as tx:
+        await tx.execute("update services set support_hours = array[%(h)s]::text[]", h=hours)
+    await storm.alerts(3, impact=IncidentImpact.MINOR)
+    for _ in range(3):
+        await storm.later(MINUTE)
+    await storm.alerts(2, impact=IncidentImpact.MINOR)
+    assert await storm.pages() == []
+    for _ in range(16):
+        await storm.later(15 * SECOND)
+    assert await storm.pages() == [("a1", "And 4 more alerts of the service.")]
 
 
 @pytest.mark.parametrize("seed", effort.varied(range(2), range(20)))

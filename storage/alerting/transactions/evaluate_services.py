@@ -51,6 +51,7 @@ from .notify_episode import (
     announce_episode,
     end_episode,
     open_episode,
+    raise_impact,
     remind,
     take_over,
 )
@@ -273,6 +274,8 @@ async def _follow(tx: Tx, spoken: EvaluatedService, *, heard: bool, owns: bool) 
     episode, incident = spoken.episode, spoken.incident
     if episode is not None and heard:
         await episodes.mark_page_delivered(tx, episode)
+    if episode is not None and incident is not None and incident.resolved_at is None:
+        incident = await raise_impact(tx, spoken, incident)
     match spoken.step.act:
         case EpisodeAction.OPEN:
             await announce_episode(tx, spoken, *await open_episode(tx, spoken))

@@ -36,6 +36,7 @@ from ...incidents.transactions.write_incident import (
     write_entry,
 )
 from ...notifications.rules.notification import Notification
+from ...notifications.rules.personal_rules import is_low
 from ...notifications.transactions.enqueue_notifications import enqueue_to_notified_channels
 from ...services.rows import ServiceRow
 from ..queries.member_outages import MemberOutage
@@ -46,6 +47,7 @@ from ..tables.service_episodes import EpisodeRow
 
 OPENED_BODY = "Our monitoring shows a problem. We are investigating."
 RECOVERED_BODY = "Our monitoring shows recovery."
+WORSE_BODY = "The service is down. The impact is major."
 DELETED_BODY = "The service was deleted."
 # Recheck interval of adopted outages until the page is delivered, µs.
 LOOK_US = 30_000_000
@@ -97,6 +99,36 @@ async def announce_episode(
     page = await _notification(tx, spoken, incident, "opened", incident.title)
     paged = await page_route(tx, stream_of(incident), spoken.route, page)
     await record_page(tx, incident, paged)
+
+
+async def raise_impact(tx: Tx, spoken: EvaluatedService, incident: IncidentRow) -> IncidentRow:
+    """Raises the impact when a degraded service goes down, so that its page does not wait.
+
+    A low impact waits for the support hours, or is a ticket. If nobody has been paged yet, the
+    escalation begins now.
+    """
+    if spoken.live is not ServiceCondition.DOWN or not is_low(incident.impact):
+        return incident
+    policy, has_waited = incident.escalation_policy, _has_waited(incident)
+    incident = await incidents.set_impact(tx, incident, IncidentImpact.MAJOR)
+    entry = IncidentEntry(status=None, body=WORSE_BODY, public=False, author=None)
+    incident, _ = await write_entry(tx, incident, entry)
+    if policy is not None and has_waited:
+        incident = await incidents.start_escalation(tx, incident, policy)
+        await escalate(tx, incident)
+    return incident
+
+
+def _has_waited(incident: IncidentRow) -> bool:
+    """Returns whether the escalation has paged nobody because of the low impact."""
+    is_taken_up = (
+        incident.acknowledged_at is not None
+        or incident.snoozed_until is not None
+        or bool(incident.assigned_kind)
+        or incident.resolved_at is not None
+    )
+    is_waiting = incident.is_postponed or incident.escalate_at is None
+    return is_waiting and incident.escalation_step == 0 and not is_taken_up
 
 
 async def take_over(tx: Tx, spoken: EvaluatedService, incident: int) -> None:

@@ -37,14 +37,16 @@ where org = %(org)s and merged_into = %(leader)s and status <> 'resolved'
 _RELEASE_UNTOLD = f"""{_RELEASE}
   and coalesce(coalesce(escalation_started_at, created_at) > at(%(paged_at)s), true)
 """
-# Covered alerts, and those whose first page is awaited and that this one will cover.
+# Covered alerts, and those whose first page is awaited and that this one will cover. A wait that
+# ends now, such as for the support hours, ends for all of them.
 _COUNT = """
 select count(*) from incidents c join incidents l on l.org = c.org and l.id = %(leader)s
 where c.org = %(org)s and c.status <> 'resolved' and c.id <> l.id and (c.merged_into = l.id
   or (l.external_key is not null and c.service = l.service and c.external_key is not null
     and c.escalation_policy = l.escalation_policy and c.id > l.id and c.merged_into is null
     and c.assigned_kind = '' and c.last_escalated_at is null and c.snoozed_until is null
-    and c.acknowledged_at is null and not c.is_postponed
+    and c.acknowledged_at is null
+    and (not c.is_postponed or c.escalate_at <= at(%(now)s))
     and (l.impact in ('major', 'critical')) = (c.impact in ('major', 'critical'))
     and c.escalate_at is not null))
 """
@@ -85,5 +87,5 @@ async def release_untold(
 
 
 async def count_covered(tx: Tx, org: int, leader: int) -> int:
-    count: int = await tx.value(_COUNT, org=org, leader=leader)
+    count: int = await tx.value(_COUNT, org=org, leader=leader, now=tx.now)
     return count

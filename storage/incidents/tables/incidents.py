@@ -149,6 +149,10 @@ update incidents set escalation_policy = %(policy)s, escalation_started_at = at(
   escalate_at = at(%(now)s), updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
+_SET_IMPACT = """
+update incidents set impact = %(impact)s, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
 # Moves all later steps by the same duration as the next step.
 _DELAY_CLIMBING = """
 update incidents set escalation_started_at = coalesce(escalation_started_at, created_at)
@@ -397,6 +401,15 @@ async def postpone_escalation_step(
 async def start_escalation(tx: Tx, row: IncidentRow, policy: int) -> IncidentRow:
     """Starts an escalation of a locked incident that has none, at the present instant."""
     count = await tx.execute(_BEGIN_CLIMBING, org=row.org, id=row.id, policy=policy, now=tx.now)
+    assert count == 1, "the locked incident is missing"
+    found = await tx.one(IncidentRow, _BY_ID, org=row.org, id=row.id)
+    assert found is not None, "the locked incident is missing"
+    return found
+
+
+async def set_impact(tx: Tx, row: IncidentRow, impact: str) -> IncidentRow:
+    """Changes the impact of a locked incident."""
+    count = await tx.execute(_SET_IMPACT, org=row.org, id=row.id, impact=impact, now=tx.now)
     assert count == 1, "the locked incident is missing"
     found = await tx.one(IncidentRow, _BY_ID, org=row.org, id=row.id)
     assert found is not None, "the locked incident is missing"

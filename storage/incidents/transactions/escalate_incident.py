@@ -2,7 +2,8 @@
 
 Invariant: no step is taken during an acknowledgement or a snooze, or after the resolution. A step
 is taken once, except that a repetition and the end of a pause take the last one again. A step for
-which nobody is on call is followed by the next one at once. The timeline of the incident records
+which nobody is on call is followed at once by the next one with somebody. If there is none, it is
+due again after LOOK_AGAIN_US, until somebody is. The timeline of the incident records
 the paged and the unreachable channels of each step. A mute or the global silence postpones the due
 step and all later steps by the same duration, so that the first responders have their time.
 """
@@ -11,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from uuid import UUID
 
-from ...core.instant import LATEST, Instant
+from ...core.instant import LATEST, SECOND, Instant
 from ...engine.pools import Tx
 from ...mutes.queries import mutes_of_incident
 from ...mutes.rules.mute import latest, next_check_at
@@ -20,7 +21,13 @@ from ...notifications.queries.ticket_destinations import select_ticket_destinati
 from ...notifications.rules.notification import Notification
 from ...notifications.rules.personal_rules import is_low
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
-from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at, resumed
+from ...oncall.rules.escalation import (
+    EscalationPolicy,
+    TargetKind,
+    due_steps,
+    next_at,
+    resumed,
+)
 from ...oncall.tables.escalation_policies import select_expanded_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
 from ...services.queries.support_hours import select_opening
@@ -35,6 +42,8 @@ from .name_recipients import paged_names
 from .write_incident import IncidentEntry, release_untold, write_entry
 
 INCIDENT = "incident_event"
+# Interval of looks for somebody on call, µs.
+LOOK_AGAIN_US = 60 * SECOND
 
 
 async def escalate_if_due(tx: Tx, incident: UUID) -> int:
@@ -113,10 +122,14 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
     if filed is not None:
         return filed
     steps, taken = due_steps(ladder, row.escalation_started_at, taken, last_at, tx.now)
+    is_gap = False
     if steps:
-        taken = await _take_steps(tx, row, ladder, steps, taken, spared)
+        taken, has_people = await _take_steps(tx, row, ladder, steps, taken, spared)
+        is_gap = not has_people and _asks_schedules(ladder, steps)
         last_at = tx.now
     again = next_at(ladder, row.escalation_started_at, taken, last_at)
+    if is_gap:
+        taken, again = steps[0] - 1, Instant(tx.now + LOOK_AGAIN_US)
     await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=again)
     if again is None and not steps:
         await release_untold(tx, row)
@@ -277,23 +290,35 @@ async def _take_steps(
     steps: list[int],
     taken: int,
     spared: Collection[int],
-) -> int:
-    """Takes the due steps. Returns the number of steps taken by then.
+) -> tuple[int, bool]:
+    """Takes the due steps. Returns the number of steps taken by then, and whether they have people.
 
-    If nobody is on call by all of these steps, the next step follows at once: its delay is for the
-    people of the step before it.
+    If nobody is on call by all of these steps, the next step with somebody follows at once: its
+    delay is for the people of the steps before it.
     """
     told, has_people = set(spared), False
     for number in steps:
         channels = await channels_of_step(tx, row.org, ladder.steps[number - 1].targets, tx.now)
-        told |= await _take(tx, row, number, channels, told)
+        # The timeline has one entry for a gap, however often somebody was looked for.
+        if channels or not await ladders.has_page(tx, row.org, row.id, number):
+            told |= await _take(tx, row, number, channels, told)
         has_people = has_people or bool(channels)
-    while not has_people and taken < len(ladder.steps):
-        taken += 1
-        channels = await channels_of_step(tx, row.org, ladder.steps[taken - 1].targets, tx.now)
-        told |= await _take(tx, row, taken, channels, told)
-        has_people = bool(channels)
-    return taken
+    if has_people:
+        return taken, True
+    for number in range(taken + 1, len(ladder.steps) + 1):
+        channels = await channels_of_step(tx, row.org, ladder.steps[number - 1].targets, tx.now)
+        if channels:
+            for skipped in range(taken + 1, number):
+                await _take(tx, row, skipped, [], told)
+            await _take(tx, row, number, channels, told)
+            return number, True
+    return taken, False
+
+
+def _asks_schedules(ladder: EscalationPolicy, steps: list[int]) -> bool:
+    """Returns whether somebody can come on call for one of the steps."""
+    targets = (target for number in steps for target in ladder.steps[number - 1].targets)
+    return any(target.kind is TargetKind.SCHEDULE for target in targets)
 
 
 async def _take(
