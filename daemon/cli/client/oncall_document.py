@@ -212,7 +212,7 @@ async def write_document(api: Api, document: Mapping[str, Any], to: Application)
     for one in document["escalation_policies"]:
         body = policy_body(one, to.people, to.schedules)
         await _put(api, to, "escalation-policies", to.policies, body)
-    for route in document["routes"]:
+    for route in document.get("routes", ()):
         to.written.append(f"alert route to {route['policy']}: set it as the default route")
     return to
 

@@ -40,11 +40,11 @@ def layers_fault(layers: Sequence[Mapping[str, Any]]) -> str | None:
         rule = rule_layer({**one, "participants": ()}, {})
         fault = ("name", wrong) if wrong else layer_fault(rule, len(one["participants"]))
         if fault is not None:
-            return f"layer {one['name']}: {_said(one, *fault)}"
+            return f"layer {one['name']}: {_fault_text(one, *fault)}"
     return None
 
 
-def _said(one: Mapping[str, Any], field: str, rule: str) -> str:
+def _fault_text(one: Mapping[str, Any], field: str, rule: str) -> str:
     value = one.get(field)
     return f"{field} {rule}" if isinstance(value, list) else f"{field} {value} {rule}"
 
