@@ -411,6 +411,9 @@ async def test_services_come_change_and_fall_silent(api: Api) -> None:
     assert [one["slug"] for one in told_of["dependencies"]["depends_on"]] == ["net"]
     answer = await call(api, "PATCH", f"{shop}/alerting", {"owns_paging": False}, 409, who="editor")
     assert answer == {"error": "managed_by_file"}
+    # Bundles do not contain support hours: users set them, and an application keeps them.
+    hours = {"timezone": "", "windows": [{"weekdays": ["mon"], "from": "09:00", "to": "17:00"}]}
+    await call(api, "PUT", f"{shop}/support-hours", hours, who="editor")
     # All settings of the service change in one application.
     changed = {
         **SHOP,
@@ -434,6 +437,7 @@ async def test_services_come_change_and_fall_silent(api: Api) -> None:
     await applied(api, turned)
     told_of = await call(api, "GET", shop, who="viewer")
     assert told_of["declaration"]["revision"] == 2
+    assert told_of["service"]["support_hours"] == hours
     assert [one["window"] for one in told_of["sla_targets"]] == ["30d"]
     # The orphaned service owns no paging and can be edited.
     assert await applied(api, bundle(entries)) == {

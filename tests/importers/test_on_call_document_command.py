@@ -9,8 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from leadline.daemon.cli import main
-from leadline.daemon.cli.client.oncall_document import Application, people_in, write_document
+from leadline.daemon.cli.client.oncall_document import (
+    Application,
+    people_in,
+    people_of,
+    write_document,
+)
 from leadline.daemon.cli.client.session import Api
+from leadline.daemon.cli.service_lookup import ResourceNotFound
 from leadline.http.importers import CannotImport
 from leadline.http.importers.on_call import read_on_call
 from tests.importers.test_on_call_models_rule import TOOLS, USERS, mail
@@ -41,12 +47,18 @@ def test_other_files_are_refused(tool: str, text: str, tmp_path: Path) -> None:
 class Server:
     """Answers of a project that has one of the schedules already."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, schedules: list[Any] | None = None, policies: list[Any] | None = None
+    ) -> None:
+        self.schedules = schedules or [{"name": "Shop", "id": "old"}]
+        self.policies = policies or []
         self.sent: list[tuple[str, str, Any]] = []
         self.server_time = datetime.fromisoformat("2026-02-01T00:00:00Z")
 
     async def get(self, path: str, _: str) -> Any:
-        return [{"name": "Shop", "id": "old"}] if path.endswith("/oncall-schedules") else []
+        if path.endswith("/oncall-schedules"):
+            return self.schedules
+        return self.policies if path.endswith("/escalation-policies") else []
 
     async def send(self, method: str, path: str, body: Any, _: str) -> Any:
         self.sent.append((method, path, body))
@@ -74,6 +86,54 @@ async def test_schedules_are_written_before_the_steps_that_name_them(tmp_path: P
     assert second == {"after_seconds": 300, "targets": [{"type": "person", "id": "id-mara"}]}
     overrides = [body for _, path, body in server.sent if path.endswith("/overrides")]
     assert {one["channel_id"] for one in overrides} == {"id-mara"}
+
+
+def one_policy(target: dict[str, str]) -> dict[str, Any]:
+    """Returns a document of a schedule and a policy."""
+    schedule: dict[str, Any] = {"name": "Shop", "participants": [], "layers": [], "overrides": []}
+    steps = [{"after_seconds": 0, "targets": [target]}]
+    policies = [{"name": "Night", "steps": steps}]
+    return {"schedules": [schedule], "escalation_policies": policies, "routes": []}
+
+
+async def test_a_replacement_keeps_what_the_document_does_not_state() -> None:
+    schedule = {"name": "Shop", "id": "old", "hand_off_email": True, "created_at": "x"}
+    policy = {"name": "Night", "id": "p", "repeat_last": True, "ack_timeout_seconds": 900}
+    server = Server([schedule], [policy])
+    to = Application("/projects/p", {})
+    await write_document(cast("Api", server), one_policy({"schedule": "Shop"}), to)
+    (_, _, first), (method, path, second) = server.sent
+    assert first == {"name": "Shop", "hand_off_email": True, "participants": [], "layers": []}
+    assert (method, path) == ("PUT", "/escalation-policies/p")
+    assert (second["repeat_last"], second["ack_timeout_seconds"]) == (True, 900)
+
+
+@pytest.mark.parametrize(
+    ("known", "target", "said"),
+    [
+        ([], "Gone", "no on-call schedules of the project: Gone"),
+        ([{"name": "Shop", "id": key} for key in "ab"], "Shop", "several on-call schedules have"),
+    ],
+)
+async def test_nothing_is_written_if_a_name_has_not_one_schedule(
+    known: list[Any], target: str, said: str
+) -> None:
+    server = Server(known)
+    document = one_policy({"schedule": target})
+    with pytest.raises(ResourceNotFound, match=said):
+        await write_document(cast("Api", server), document, Application("/projects/p", {}))
+    assert server.sent == []
+
+
+def test_people_are_members_of_the_project_or_of_its_organization() -> None:
+    members: list[dict[str, Any]] = [
+        {"email": "Ann@x", "user_id": "1"},
+        {"email": "ben@x", "user_id": "2", "project_id": "p"},
+        {"email": "eve@x", "user_id": "3", "project_id": "q"},
+    ]
+    assert people_of(members, "p", ["ann@x", "ben@x"]) == {"ann@x": "1", "ben@x": "2"}
+    with pytest.raises(ResourceNotFound, match=r"^not members of the project: eve@x$"):
+        people_of(members, "p", ["ann@x", "eve@x"])
 
 
 def test_schedules_of_one_name_stay_apart_and_lost_targets_are_reported(tmp_path: Path) -> None:

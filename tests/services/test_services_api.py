@@ -267,6 +267,14 @@ async def test_a_file_managed_service_is_read_only(api: Api) -> None:
     assert await call(api, "GET", one) == before
 
 
+async def test_support_hours_of_a_file_managed_service_are_set(api: Api) -> None:
+    path = await new(api, "one")
+    await managed(api, path)
+    window = {"weekdays": ["mon"], "from": "09:00", "to": "17:00"}
+    hours = {"timezone": "Europe/Berlin", "windows": [window]}
+    assert await call(api, "PUT", f"{path}/support-hours", hours) == hours
+
+
 async def test_the_paging_target_belongs_to_the_project_and_stays(api: Api) -> None:
     policy, schedule = await api.new_policy(), await api.new_schedule()
     path = await new(api, "one", oncall_schedule_id=str(schedule))

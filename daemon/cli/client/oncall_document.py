@@ -1,7 +1,7 @@
 """leadline oncall-document import|apply"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,8 @@ from ..service_lookup import ResourceNotFound
 from .lookup import find_project, organization_of, project_option
 from .session import Api, Session, api_command
 
+# What a document does not state: a replacement keeps it.
+_KEPT: Final = ("hand_off_email", "repeat_last", "ack_timeout_seconds")
 _PATH: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -64,12 +66,12 @@ def import_(tool: str, path: Path) -> None:
 
 @dataclass(slots=True)
 class Application:
-    """Names of people, schedules and policies of a project, and what was written."""
+    """Ids of people by address, objects of a project by name, and what was written."""
 
     path: str
     people: dict[str, str]
-    schedules: dict[str, str] = field(default_factory=dict)
-    policies: dict[str, str] = field(default_factory=dict)
+    schedules: dict[str, dict[str, Any]] = field(default_factory=dict)
+    policies: dict[str, dict[str, Any]] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
 
 
@@ -97,7 +99,7 @@ def schedule_body(one: Mapping[str, Any], people: Mapping[str, str]) -> dict[str
 
 
 def policy_body(
-    one: Mapping[str, Any], people: Mapping[str, str], schedules: Mapping[str, str]
+    one: Mapping[str, Any], people: Mapping[str, str], schedules: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Returns the request of an escalation policy, with the ids of its targets."""
     steps = []
@@ -105,7 +107,7 @@ def policy_body(
         targets = [
             {"type": "person", "id": people[target["person"]]}
             if "person" in target
-            else {"type": "schedule", "id": schedules[target["schedule"]]}
+            else {"type": "schedule", "id": schedules[target["schedule"]]["id"]}
             for target in step["targets"]
         ]
         steps.append({"after_seconds": step["after_seconds"], "targets": targets})
@@ -119,8 +121,11 @@ def policy_body(
 def apply(session: Session, path: Path, project: str | None) -> None:
     """Create or replace the schedules and escalation policies of a document, by their names.
 
-    Every person must be a member of the project. If one is missing, nothing is written. A second
-    call with the same document changes nothing. Overrides that are over are left out.
+    Every person must be a member of the project, by a membership of it or of its organization. If
+    one is missing, nothing is written. A second call with the same document changes nothing.
+    Settings that a document does not state are kept: mails at a hand-off, the repetition of the
+    last step, and the expiry of an acknowledgement. Overrides that are over are left out, and
+    overrides that are not in the document stay: delete those that the other tool removed.
 
     \b
     Example:
@@ -137,11 +142,7 @@ def apply(session: Session, path: Path, project: str | None) -> None:
         home = await find_project(api, project)
         organization = await organization_of(api, home)
         members = await api.get(f"/organizations/{organization}/members", "list members")
-        people = {one["email"].lower(): one["user_id"] for one in members}
-        missing = sorted(email for email in wanted if email.lower() not in people)
-        if missing:
-            raise ResourceNotFound(f"not members of the organization: {', '.join(missing)}")
-        ids = {email: people[email.lower()] for email in wanted}
+        ids = people_of(members, home.uid, wanted)
         return await write_document(api, document, Application(home.path, ids))
 
     done = session.run(work)
@@ -149,38 +150,88 @@ def apply(session: Session, path: Path, project: str | None) -> None:
         click.echo(shown(text, 300))
 
 
+def people_of(
+    members: Iterable[Mapping[str, Any]], project: str, wanted: Iterable[str]
+) -> dict[str, str]:
+    """Returns the ids of people by their address, of the memberships of an organization.
+
+    Raises: ResourceNotFound if one is no member of the project.
+    """
+    known = {
+        one["email"].lower(): one["user_id"]
+        for one in members
+        if one.get("project_id") in (None, project)
+    }
+    missing = sorted(email for email in wanted if email.lower() not in known)
+    if missing:
+        raise ResourceNotFound(f"not members of the project: {', '.join(missing)}")
+    return {email: known[email.lower()] for email in wanted}
+
+
+async def _read(api: Api, document: Mapping[str, Any], to: Application) -> None:
+    """Reads the objects of the project. Raises: ResourceNotFound if a name has not one object."""
+    schedules = await api.get(f"{to.path}/oncall-schedules", "list on-call schedules")
+    policies = await api.get(f"{to.path}/escalation-policies", "list escalation policies")
+    written = {one["name"] for one in document["schedules"]}
+    named = {
+        target["schedule"]
+        for policy in document["escalation_policies"]
+        for step in policy["steps"]
+        for target in step["targets"]
+        if "person" not in target
+    }
+    to.schedules = _by_name("on-call schedules", schedules, written | named)
+    wanted = {one["name"] for one in document["escalation_policies"]}
+    to.policies = _by_name("escalation policies", policies, wanted)
+    missing = sorted(named - written - set(to.schedules))
+    if missing:
+        raise ResourceNotFound(f"no on-call schedules of the project: {', '.join(missing)}")
+
+
+def _by_name(
+    kind: str, known: Iterable[dict[str, Any]], wanted: Collection[str]
+) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for one in known:
+        if one["name"] in found and one["name"] in wanted:
+            raise ResourceNotFound(f"several {kind} have the name {one['name']}")
+        found[one["name"]] = one
+    return found
+
+
 async def write_document(api: Api, document: Mapping[str, Any], to: Application) -> Application:
-    """Writes schedules, overrides and policies in the order of their references."""
-    known = await api.get(f"{to.path}/oncall-schedules", "list on-call schedules")
-    to.schedules = {one["name"]: one["id"] for one in known}
+    """Writes schedules, overrides and policies in the order of their references.
+
+    Raises: ResourceNotFound before the first write.
+    """
+    await _read(api, document, to)
     for one in document["schedules"]:
-        name, body = one["name"], schedule_body(one, to.people)
-        to.schedules[name] = await _put(api, to, "oncall-schedules", to.schedules, name, body)
+        body = schedule_body(one, to.people)
+        await _put(api, to, "oncall-schedules", to.schedules, body)
         await _overrides(api, to, one)
-    known = await api.get(f"{to.path}/escalation-policies", "list escalation policies")
-    to.policies = {one["name"]: one["id"] for one in known}
     for one in document["escalation_policies"]:
-        name, body = one["name"], policy_body(one, to.people, to.schedules)
-        to.policies[name] = await _put(api, to, "escalation-policies", to.policies, name, body)
-    for route in document["routes"]:
+        body = policy_body(one, to.people, to.schedules)
+        await _put(api, to, "escalation-policies", to.policies, body)
+    for route in document.get("routes", ()):
         to.written.append(f"alert route to {route['policy']}: set it as the default route")
     return to
 
 
 async def _put(
-    api: Api, to: Application, kind: str, known: Mapping[str, str], name: str, body: dict[str, Any]
-) -> str:
-    """Creates or replaces an object by its name, and returns its id."""
-    method, path = "POST", f"{to.path}/{kind}"
-    if name in known:
-        method, path = "PUT", f"/{kind}/{known[name]}"
-    made = await api.send(method, path, body, f"write {name}")
-    to.written.append(f"{'replaced' if name in known else 'created'} {name}")
-    return str(made["id"])
+    api: Api, to: Application, kind: str, known: dict[str, dict[str, Any]], body: dict[str, Any]
+) -> None:
+    """Creates an object, or replaces the known one of its name."""
+    name, method, path = body["name"], "POST", f"{to.path}/{kind}"
+    before = known.get(name)
+    if before is not None:
+        method, path = "PUT", f"/{kind}/{before['id']}"
+        body = {key: before[key] for key in _KEPT if key in before} | body
+    known[name] = await api.send(method, path, body, f"write {name}")
+    to.written.append(f"{'replaced' if before else 'created'} {name}")
 
 
 async def _overrides(api: Api, to: Application, one: Mapping[str, Any]) -> None:
-    path = f"/oncall-schedules/{to.schedules[one['name']]}/overrides"
+    path = f"/oncall-schedules/{to.schedules[one['name']]['id']}/overrides"
     known = {
         (item["channel_id"], item["starts_at"], item["ends_at"])
         for item in await api.get(path, "list overrides")

@@ -4,12 +4,15 @@ People are named by their e-mail address, schedules and policies by their name. 
 fields of the API.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
+from zoneinfo import ZoneInfoNotFoundError
 
 from ....storage.core.instant import Instant, from_datetime, from_text, to_text
+from ....storage.core.naming import name_fault
+from ....storage.oncall.rules.oncall_schedule import override_fault
 from ....storage.oncall.rules.weekly_hours import (
     DAY_MINUTES,
     WEEKDAYS,
@@ -20,11 +23,18 @@ from ....storage.oncall.rules.weekly_hours import (
 )
 from ..import_result import NAME_LONGEST, printable
 from ..source import Source
+from .limits import layers_fault, steps_fault
 
 FORMAT: Final = 1
 _WEEK: Final = 7 * DAY_MINUTES
 # Keys that identify an object or repeat others.
 _NAMES: Final = ("id", "type", "name", "summary", "self", "html_url")
+_UNKNOWN_FORMS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_UNKNOWN: Final = "has a structure that the importer does not know"
+
+
+class NotAPerson(LookupError):
+    """The file has no person with this id. The text is the id."""
 
 
 @dataclass(slots=True)
@@ -56,9 +66,11 @@ class OnCallImport:
         for one in items:
             try:
                 take(one)
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-                name = one.get("name", "unnamed") if isinstance(one, Source) else "unnamed"
-                self.lose(f"{kind} {name}: has a structure that the importer does not know")
+            except ZoneInfoNotFoundError:
+                self.lose(f"{kind} {_called(one)}: has a time zone that is not an IANA time zone")
+                continue
+            except _UNKNOWN_FORMS:
+                self.lose(f"{kind} {_called(one)}: {_UNKNOWN}")
                 continue
             if isinstance(one, Source):
                 name = str(one.get("name") or one.get("username") or one.get("id") or "unnamed")
@@ -66,6 +78,30 @@ class OnCallImport:
                     printable(f"{kind} {name}: {key} is not carried over")
                     for key in one.unread(_NAMES)
                 ]
+
+    def each_override(self, name: str, items: Iterable[Any], take: Callable[[Any], object]) -> None:
+        """Calls `take` for each override of a schedule. One that cannot be imported is lost alone.
+
+        Their unread keys are those of the schedule.
+        """
+        for number, one in enumerate(items, 1):
+            where = f"schedule {name}: override {number}"
+            try:
+                take(one)
+            except NotAPerson as error:
+                self.lose(f"{where} names a person who is not in the file: {error}")
+            except _UNKNOWN_FORMS:
+                self.lose(f"{where} {_UNKNOWN}")
+
+    def add_override(self, made: dict[str, Any], person: str, starts_at: str, ends_at: str) -> None:
+        """Adds an override to a schedule. Raises: ValueError."""
+        from_at, until = from_text(starts_at), from_text(ends_at)
+        fault = override_fault(from_at, until)
+        if fault is not None:
+            self.lose(f"schedule {made['name']}: an override from {starts_at}: {' '.join(fault)}")
+            return
+        span = {"starts_at": to_text(from_at), "ends_at": to_text(until)}
+        made["overrides"].append({"person": person, **span})
 
     def not_used(self, document: Source, lists: Sequence[str]) -> None:
         """Reports the keys of the document. Those of the items of `lists` are reported already."""
@@ -78,10 +114,14 @@ class OnCallImport:
     def add_schedule(self, name: str, layers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         """Adds a schedule of layers from the lowest precedence to the highest.
 
-        Its name is unique, because steps name it.
+        Its name is unique, because steps name it. One that the API would refuse is lost.
         """
         if not layers:
             self.lose(f"schedule {name}: has no layer that can be imported")
+            return None
+        fault = name_fault(name[:NAME_LONGEST]) or layers_fault(layers)
+        if fault is not None:
+            self.lose(f"schedule {name}: is not imported: {fault}")
             return None
         first, *further = layers
         known = {one["name"] for one in self.schedules}
@@ -99,8 +139,23 @@ class OnCallImport:
         if not made:
             self.lose(f"escalation policy {name}: has no target that can be imported")
             return
+        fault = name_fault(name[:NAME_LONGEST]) or steps_fault(made)
+        if fault is not None:
+            self.lose(f"escalation policy {name}: is not imported: {fault}")
+            return
         known = {one["name"] for one in self.policies}
         self.policies.append({"name": _unique(name, known), "steps": made})
+
+
+def person_of(emails: Mapping[str, str], key: str) -> str:
+    """Returns the address of a person. Raises: NotAPerson."""
+    if key not in emails:
+        raise NotAPerson(key)
+    return emails[key]
+
+
+def _called(one: Any) -> str:
+    return str(one.get("name", "unnamed")) if isinstance(one, Source) else "unnamed"
 
 
 def _unique(name: str, known: set[str]) -> str:
@@ -194,7 +249,3 @@ def later_wall(at: Instant, zone: str, seconds: int) -> Instant:
     place = zone_of_name(zone)
     local = datetime.fromisoformat(to_text(at)).astimezone(place).replace(tzinfo=None)
     return first_instant(local + timedelta(seconds=seconds), place)
-
-
-def maybe_instant(text: str | None) -> Instant | None:
-    return from_text(text) if text else None

@@ -11,7 +11,7 @@ from ....storage.core.instant import Instant, from_text, to_text
 from ....storage.oncall.rules.weekly_hours import WeeklyWindow
 from ..import_result import CannotImport
 from ..source import Source
-from .document import OnCallImport, later_wall, layer_of, minute_of_day, minutes_of
+from .document import OnCallImport, later_wall, layer_of, minute_of_day, minutes_of, person_of
 from .roster import add_groups, holder_spans
 
 _LENGTHS: Final = {"hourly": 3_600, "daily": 86_400, "weekly": 604_800}
@@ -89,23 +89,22 @@ def _schedule(found: OnCallImport, one: Source, read: _Read, overrides: list[Sou
         found.lose(f"schedule {name}: temporary schedules")
     made = add_groups(found, name, layers)
     read.parts[str(one["id"])] = [str(part["name"]) for part, _ in made]
-    for override in overrides:
+
+    def take(override: Source) -> None:
         if str(override["target"]["id"]) != str(one["id"]):
-            continue
+            return
         added, removed = override.get("addUserID"), override.get("removeUserID")
         if not added or not removed:
             found.lose(f"schedule {name}: an override that only adds or removes a user")
-            continue
+            return
+        person = person_of(read.emails, str(added))
+        replaced = person_of(read.emails, str(removed))
         span = (from_text(override["start"]), from_text(override["end"]))
         for part, _ in made:
-            for from_at, until in holder_spans(part, read.emails[str(removed)], *span):
-                part["overrides"].append(
-                    {
-                        "person": read.emails[str(added)],
-                        "starts_at": to_text(from_at),
-                        "ends_at": to_text(until),
-                    }
-                )
+            for from_at, until in holder_spans(part, replaced, *span):
+                found.add_override(part, person, to_text(from_at), to_text(until))
+
+    found.each_override(name, overrides, take)
 
 
 def _rotation(found: OnCallImport, one: Source, read: _Read) -> tuple[Instant, int, list[str]]:

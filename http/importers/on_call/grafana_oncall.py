@@ -8,7 +8,7 @@ people, which a schedule of Leadline does not: the later ones are reported.
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ....storage.core.instant import Instant, from_datetime
+from ....storage.core.instant import Instant
 from ....storage.oncall.rules.weekly_hours import WeeklyWindow, first_instant, zone_of_name
 from ..import_result import CannotImport
 from ..source import Source
@@ -132,6 +132,13 @@ def _layer(
     """
     zone, title = str(shift.get("time_zone") or schedule_zone), str(shift.get("name") or "Shift")
     start, seconds = datetime.fromisoformat(str(shift["start"])), int(shift["duration"])
+    place = zone_of_name(zone)
+    if start.tzinfo is not None:
+        # Windows and weekdays are in local time.
+        local = start.astimezone(place).replace(tzinfo=None)
+        if shift.get("by_day") and local.date() != start.date():
+            raise _CannotConvert("names weekdays, and starts on another one in its time zone")
+        start = local
     starts_at = local_instant(str(shift.get("rotation_start") or shift["start"]), zone)
     if shift["type"] in ("single_event", "override"):
         people = _people([shift.get("users") or []], emails)
@@ -148,8 +155,7 @@ def _layer(
     until = shift.get("until")
     ends_at = None if not until else local_instant(str(until), zone)
     anchor, length, windows = _recurrence(shift, start, seconds)
-    place = zone_of_name(zone)
-    given = from_datetime(anchor) if anchor.tzinfo else first_instant(anchor, place)
+    given = first_instant(anchor, place)
     layer = layer_of(title, people, given, length, zone, windows, starts_at, ends_at)
     return layer, minutes_of(windows)
 
@@ -157,6 +163,8 @@ def _layer(
 def _people(groups: list[list[str]], emails: dict[str, str]) -> list[str]:
     if not groups or any(len(group) != 1 for group in groups):
         raise _CannotConvert("pages several people at once, or nobody")
+    if any(str(group[0]) not in emails for group in groups):
+        raise _CannotConvert("names a person who is not in the file")
     return [emails[str(group[0])] for group in groups]
 
 

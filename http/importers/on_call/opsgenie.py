@@ -12,16 +12,25 @@ from ....storage.oncall.rules.weekly_hours import WeeklyWindow
 from ..import_result import CannotImport
 from ..source import Source
 from .document import (
+    NotAPerson,
     OnCallImport,
     daily_windows,
     layer_of,
-    maybe_instant,
     minutes_of,
     week_windows,
 )
+from .limits import maybe_instant
 from .roster import add_groups
 
 _LENGTHS: Final = {"hourly": 3_600, "daily": 86_400, "weekly": 604_800}
+# Seconds of the units of a delay.
+_UNITS: Final = {
+    "seconds": 1,
+    "minutes": 60,
+    "hours": 3_600,
+    "days": 86_400,
+    "weeks": 604_800,
+}
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _LISTS: Final = ("users", "schedules", "escalations")
 
@@ -57,8 +66,12 @@ def _person(found: OnCallImport, one: Source) -> None:
 def _schedule(found: OnCallImport, one: Source, parts: dict[str, list[str]]) -> None:
     name, zone = str(one["name"]), str(one.get("timezone") or "UTC")
     layers = []
+    # Titles of the rotations by their id: an override can name them by the id alone.
+    by_id: dict[str, str] = {}
     for rotation in one.get("rotations") or []:
         title = str(rotation.get("name") or "Rotation")
+        if rotation.get("id"):
+            by_id[str(rotation["id"])] = title
         people = _people(found, f"schedule {name}: rotation {title}", rotation)
         if not people:
             continue
@@ -70,15 +83,31 @@ def _schedule(found: OnCallImport, one: Source, parts: dict[str, list[str]]) -> 
         layers.append((minutes_of(windows), title, layer))
     made = add_groups(found, name, layers)
     parts[name] = [str(part["name"]) for part, _ in made]
-    for override in one.get("overrides") or []:
-        named = {str(of.get("name")) for of in override.get("rotations") or []}
-        person = str(override["user"]["username"])
-        span = {"starts_at": override["startDate"], "ends_at": override["endDate"]}
+
+    every = {title for _, titles in made for title in titles}
+
+    def take(override: Source) -> None:
+        named = {
+            str(of.get("name") or by_id.get(str(of.get("id"))))
+            for of in override.get("rotations") or []
+        }
+        person = _username(override["user"])
+        if not named <= every:
+            found.lose(f"schedule {name}: an override of a rotation that is not imported")
         for part, titles in made:
             if not named or titles <= named:
-                part["overrides"].append({"person": person, **span})
+                found.add_override(part, person, override["startDate"], override["endDate"])
             elif titles & named:
                 found.lose(f"schedule {part['name']}: an override of some of its rotations")
+
+    found.each_override(name, one.get("overrides") or [], take)
+
+
+def _username(user: Source) -> str:
+    """Raises: NotAPerson."""
+    if not user.get("username"):
+        raise NotAPerson(str(user.get("id")))
+    return str(user["username"])
 
 
 def _people(found: OnCallImport, where: str, rotation: Source) -> list[str]:
@@ -118,7 +147,11 @@ def _policy(found: OnCallImport, one: Source, parts: dict[str, list[str]]) -> No
     for rule in one["rules"]:
         recipient = rule["recipient"]
         delay = rule["delay"]
-        after = int(delay["timeAmount"]) * (3_600 if delay.get("timeUnit") == "hours" else 60)
+        unit = str(delay.get("timeUnit") or "minutes").lower()
+        if unit not in _UNITS:
+            found.lose(f"escalation {one['name']}: a rule with a delay in {unit}")
+            continue
+        after = int(delay["timeAmount"]) * _UNITS[unit]
         targets = steps.setdefault(after, [])
         kind = str(recipient["type"])
         if kind == "user":

@@ -15,10 +15,11 @@ from .document import (
     OnCallImport,
     daily_windows,
     layer_of,
-    maybe_instant,
     minute_of_day,
+    person_of,
     week_windows,
 )
+from .limits import maybe_instant
 
 _KINDS: Final = {
     "email_contact_method": "email",
@@ -90,11 +91,13 @@ def _schedule(
     made = found.add_schedule(name, layers)
     if made is not None:
         names[str(one["id"])] = made["name"]
-    for override in one.get("overrides") or []:
+
+    def take(override: Source) -> None:
         if made is not None:
-            person = emails[str(override["user"]["id"])]
-            span = {"starts_at": override["start"], "ends_at": override["end"]}
-            made["overrides"].append({"person": person, **span})
+            person = person_of(emails, str(override["user"]["id"]))
+            found.add_override(made, person, override["start"], override["end"])
+
+    found.each_override(name, one.get("overrides") or [], take)
 
 
 def _windows(restrictions: list[Any]) -> list[WeeklyWindow]:

@@ -4,21 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ....storage.core.instant import Instant, from_text
-from ....storage.oncall.rules.oncall_schedule import (
-    OnCallLayer,
-    OnCallOverride,
-    OnCallSchedule,
-    duties,
-)
-from ....storage.oncall.rules.weekly_hours import WeeklyWindow, clock_minutes, weekday_numbers
-from .document import OnCallImport, maybe_instant
+from ....storage.oncall.rules.oncall_schedule import OnCallOverride, OnCallSchedule, duties
+from .document import OnCallImport
+from .limits import rule_layer
 
 
 def roster_of(
     schedule: Mapping[str, Any], people: Mapping[str, int]
 ) -> tuple[OnCallSchedule, list[OnCallOverride]]:
     """Returns an imported schedule with its overrides; `people` are keys of the addresses."""
-    layers = tuple(_layer(one, people) for one in (schedule, *schedule["layers"]))
+    layers = tuple(rule_layer(one, people) for one in (schedule, *schedule["layers"]))
     overrides = [
         OnCallOverride(
             number,
@@ -70,22 +65,3 @@ def add_groups(
     if len(made) > 1:
         found.lose(f"schedule {name}: became {len(made)} schedules, one for each person on call")
     return made
-
-
-def _layer(one: Mapping[str, Any], people: Mapping[str, int]) -> OnCallLayer:
-    return OnCallLayer(
-        from_text(one["anchor_at"]),
-        one["shift_seconds"] * 1_000_000,
-        tuple(people[email] for email in one["participants"]),
-        one["timezone"],
-        tuple(_window(window) for window in one["restrictions"]),
-        maybe_instant(one.get("starts_at")),
-        maybe_instant(one.get("ends_at")),
-    )
-
-
-def _window(one: Mapping[str, Any]) -> WeeklyWindow:
-    from_, until = clock_minutes(one["from"]), clock_minutes(one["to"])
-    assert from_ is not None, "a window has a start"
-    assert until is not None, "a window has an end"
-    return WeeklyWindow(weekday_numbers(one["weekdays"]), from_, until)

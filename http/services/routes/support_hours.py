@@ -48,6 +48,5 @@ ROUTES: Final = (
         tag="services",
         body=PutSupportHours,
         answer=SupportHours,
-        also=(409,),
     ),
 )

@@ -10,7 +10,7 @@ from ...engine.pools import Tx
 from ...oncall.rules.weekly_hours import WeeklyWindow, hours_fault, window_text
 from ..rows import ServiceRow
 from ..tables.services import set_support_hours
-from .lock_service import demand_service, expect_unmanaged, target_of, written
+from .lock_service import demand_service, target_of, written
 
 
 async def put_support_hours(
@@ -23,8 +23,10 @@ async def put_support_hours(
 ) -> ServiceRow:
     """Sets the support hours; no windows remove them.
 
+    A bundle has no such field, so that users set them also for a file-managed service.
+
     Raises:
-        Refused not_found, forbidden, invalid with its field, managed_by_file.
+        Refused not_found, forbidden, invalid with its field.
     """
     before = await demand_service(tx, principal, project, service)
     fault = hours_fault(zone, windows)
@@ -34,7 +36,6 @@ async def put_support_hours(
     zone = zone if texts else ""
     if (zone, texts) == (before.support_zone, before.support_hours):
         return before
-    expect_unmanaged(principal, before)
     await set_support_hours(tx, before.key, zone, texts)
     target = f"{target_of(before)} support_hours={'set' if texts else 'none'}"
     await audit(tx, principal, before.org, "service.update", target)
