@@ -159,6 +159,37 @@ async def test_each_hand_off_sends_one_summary_to_the_next_person(team: Team) ->
     assert letter["To"] == "project_admin@example.com"
 
 
+async def test_an_edit_before_the_first_pass_is_no_hand_off(team: Team) -> None:
+    await team.begin(hand_off_email=True)
+    path = f"/oncall-schedules/{team.schedule}"
+    body = schedule(team.user("editor"), team.user("project_admin"))
+    body |= {"shift_seconds": 86_400, "anchor_at": to_text(FROZEN_NOW), "name": "Renamed"}
+    await call(team.api, "PUT", path, {**body, "hand_off_email": True})
+    assert await team.letters() == []
+    # The state of the hand-offs ends with the setting, also by the edit that changes it.
+    await call(team.api, "PUT", path, {**body, "hand_off_email": False})
+    assert await team.api.rows("select hand_off_at from oncall_schedules") == [(None,)]
+    await call(team.api, "PUT", path, {**body, "hand_off_email": True})
+    assert await team.letters() == []
+
+
+async def test_a_token_puts_nobody_on_call(team: Team) -> None:
+    await team.begin()
+    # The user of a token is its creator, here a participant.
+    creator = team.api.users["project_admin"][0]
+    async with team.api.pool.transaction("creator") as tx:
+        await tx.execute("update api_tokens set created_by = %(creator)s", creator=creator)
+    made = await team.ask_for_cover()
+    mine: dict[str, Any] = {"starts_at": team.at(24), "ends_at": team.at(48)}
+    for who in ("token", "shop_token"):
+        assert await team.accept(made, 403, who=who) == {"error": "forbidden"}
+        refused = await team.ask_for_cover(400, who=who, **mine)
+        assert refused["error"].startswith("channel_id: ")
+    assert await team.holder(50) == "editor"
+    await team.ask_for_cover(who="token", channel_id=team.user("project_admin"), **mine)
+    await team.accept(made)
+
+
 async def test_a_failed_mail_is_tried_again_and_then_given_up(team: Team) -> None:
     await team.begin()
     await team.ask_for_cover()

@@ -35,6 +35,7 @@ from tests.support.run.calls import counted_calls
 NAMES = ["Mara Lind", "Tomás Rey", "Aiko; Mori, \\n"]
 # Around the days on which clocks in Berlin go forward and back.
 DAYS = [datetime(2026, 3, 29, tzinfo=UTC), datetime(2026, 10, 25, tzinfo=UTC)]
+AUTUMN = from_datetime(DAYS[1])
 nows = st.builds(
     lambda day, minutes: from_datetime(day + timedelta(minutes=minutes)),
     st.sampled_from(DAYS),
@@ -89,11 +90,12 @@ def brute(found: ScheduleRoster, at: Instant) -> str:
         return holding[-1].channel_name
     zone = ZoneInfo(found.schedule.timezone or "UTC")
     anchor = to_datetime(found.schedule.anchor_at).astimezone(zone).replace(tzinfo=None)
-    shows = to_datetime(at).astimezone(zone).replace(tzinfo=None)
-    shift = (shows - anchor) // timedelta(seconds=found.schedule.shift_seconds)
     # A shift that has begun continues when the clock is set back.
-    earlier = to_datetime(Instant(at - HOUR)).astimezone(zone).replace(tzinfo=None)
-    shift = max(shift, (earlier - anchor) // timedelta(seconds=found.schedule.shift_seconds))
+    near = [at, Instant(at - HOUR)]
+    if len({to_datetime(one).astimezone(zone).utcoffset() for one in near}) > 1:
+        near = [Instant(at - minutes * MINUTE) for minutes in range(61)]
+    shows = max(to_datetime(one).astimezone(zone).replace(tzinfo=None) for one in near)
+    shift = (shows - anchor) // timedelta(seconds=found.schedule.shift_seconds)
     return found.participants[shift % len(found.participants)].name
 
 
@@ -103,6 +105,8 @@ def events(document: bytes) -> list[Any]:
 
 # The parser is slow; the tests of the rule have more examples.
 @settings(max_examples=15, deadline=None)
+# The first shift begins at the first 02:01 of the night in which Berlin has two.
+@example((standing(Instant(AUTUMN + MINUTE), 12, [0, 1], "Europe/Berlin", []), AUTUMN), [0])
 @given(standings(), st.lists(st.integers(-27 * 24 * 12, 180 * 24 * 12), min_size=30, max_size=60))
 async def test_the_parsed_calendar_equals_the_schedule_at_every_instant(
     given_: tuple[ScheduleRoster, Instant], minutes: list[int]

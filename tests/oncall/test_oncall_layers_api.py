@@ -79,11 +79,16 @@ async def test_faults_name_the_field_of_the_layer(api: Api) -> None:
     who = await api.new_channel()
     body = layer(who, "Europe/Berlin") | {"name": "S"}
     path = f"/api/v1/projects/{api.project}/oncall-schedules"
+    day = window([], "08:00", "16:00")
     for wrong, said in (
         ({"layers": [layer(who, "Mars/X")]}, "layers[0].timezone: "),
         ({"layers": [layer(who, "UTC", shift_seconds=1)]}, "layers[0].shift_seconds: "),
         ({"layers": [layer(who, "UTC", participants=["x"])]}, "layers[0].participants[0]: "),
         ({"layers": [layer(who, "UTC")] * 20}, "layers: "),
+        (
+            {"restrictions": [day] * 50, "layers": [layer(who, "UTC", *[day] * 50)] * 4},
+            "layers[3].restrictions: must have at most 200 entries in all layers",
+        ),
         ({"restrictions": [window([], "24:00", "24:00")]}, "restrictions[0].from: "),
         ({"starts_at": "2026-01-05T08:00:00Z", "ends_at": "2026-01-05T08:00:00Z"}, "ends_at: "),
     ):

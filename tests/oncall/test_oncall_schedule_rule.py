@@ -28,7 +28,6 @@ from leadline.storage.oncall.rules.oncall_schedule import (
     duties,
     gaps,
     hand_off,
-    holds_throughout,
     layer_fault,
     override_fault,
     roster_fault,
@@ -384,7 +383,8 @@ def test_duties_are_whole_at_each_of_their_instants(
     for inside in (duty.from_at, Instant((duty.from_at + duty.until) // 2), duty.until - 1):
         assert stretch(roster, overrides, Instant(inside)) == duty
     if duty.channel is not None:
-        assert holds_throughout(roster, overrides, duty.channel, duty.from_at, duty.until)
+        (whole,) = duties(roster, overrides, duty.from_at, duty.until)
+        assert whole == duty
     # A gap is one span.
     assert (
         not duty.is_gap

@@ -7,6 +7,8 @@ from fractions import Fraction
 from typing import Final
 from uuid import UUID
 
+import trio
+
 from ....storage.changes.queries.console_changes import select_latest_of_project
 from ....storage.core.instant import DAY, Instant
 from ....storage.engine.pools import Tx
@@ -115,6 +117,7 @@ async def _on_call(tx: Tx, org: int, schedules: Sequence[ScheduleRow]) -> list[O
         until = until_text(duty, zone_of(standing), tx.now)
         who, mark = standing.name_of(duty.channel), "down" if duty.is_gap else "up"
         found.append(OnCallItem(standing.schedule.name, who, until, mark))
+        await trio.lowlevel.checkpoint()
     return found
 
 

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup
 
 from ....storage.core.instant import DAY, EARLIEST, LATEST, Instant, from_datetime, to_datetime
+from ....storage.engine.paced import paced
 from ....storage.oncall.queries.oncall_schedules import ScheduleRoster
 from ....storage.oncall.rules.oncall_schedule import Duty, stretch
 from ...ui.formatting import NOTHING
@@ -50,12 +51,13 @@ class OnCallGaps:
     further: int
 
 
-def gaps_ahead(standing: ScheduleRoster, now: Instant) -> OnCallGaps:
+async def gaps_ahead(standing: ScheduleRoster, now: Instant) -> OnCallGaps:
     """Returns the gaps of the next four weeks."""
     zone = zone_of(standing)
+    walk = _walk(standing, now, Instant(now + GAPS_WITHIN_US), overridden=True)
     found = [
         f"{_edge_text(max(duty.from_at, now), zone, now)} {_end_text(duty, zone, now)}"
-        for duty in _walk(standing, now, Instant(now + GAPS_WITHIN_US), overridden=True)
+        for duty in await paced(walk)
         if duty.is_gap
     ]
     return OnCallGaps(found[:GAPS_SHOWN], max(len(found) - GAPS_SHOWN, 0))
@@ -78,21 +80,21 @@ def zone_of(standing: ScheduleRoster) -> ZoneInfo:
     return ZoneInfo(standing.schedule.timezone or "UTC")
 
 
-def drawn(standing: ScheduleRoster, now: Instant, weeks_on: int) -> OnCallPlot:
+async def drawn(standing: ScheduleRoster, now: Instant, weeks_on: int) -> OnCallPlot:
     """Returns the plot from the Monday of the week that is `weeks_on` weeks from now."""
     zone = zone_of(standing)
     today = to_datetime(now).astimezone(zone)
     monday = today.date() - timedelta(days=today.weekday()) + timedelta(weeks=weeks_on)
     edges = [_midnight(monday + timedelta(days=n), zone) for n in range(7 * WEEKS + 1)]
-    held = list(_walk(standing, edges[0], edges[-1], overridden=True))
+    held = await paced(_walk(standing, edges[0], edges[-1], overridden=True))
     turns = held
     if standing.overrides:
-        turns = list(_walk(standing, edges[0], edges[-1], overridden=False))
+        turns = await paced(_walk(standing, edges[0], edges[-1], overridden=False))
     people = list(dict.fromkeys(person.name for person in standing.participants))
     weeks = []
     for number in range(WEEKS):
         days = edges[7 * number : 7 * number + 8]
-        weeks.append(_week(standing, days, turns, held, people, zone, now))
+        weeks.append(await _week(standing, days, turns, held, people, zone, now))
     said = _shift_text(standing, held, monday)
     dense = len(turns) > DENSE
     # The tints need a legend where a span has no room for its name.
@@ -132,7 +134,7 @@ def _walk(
         at = duty.until
 
 
-def _week(
+async def _week(
     standing: ScheduleRoster,
     days: list[Instant],
     turns: list[Duty],
@@ -165,7 +167,7 @@ def _week(
 
     return OnCallWeek(
         days=[(share(day), _day(day, zone, first=day == start)) for day in days[:-1]],
-        turns=[span(duty) for duty in here(turns) if not duty.is_gap],
+        turns=await paced(span(duty) for duty in here(turns) if not duty.is_gap),
         seen=[span(duty) for duty in here(held) if not duty.override and not duty.is_gap],
         overrides=[span(duty) for duty in here(held) if duty.override],
         gaps=[span(duty) for duty in here(held) if duty.is_gap],

@@ -10,6 +10,7 @@ from ....storage.oncall.queries.oncall_schedules import select_schedule
 from ....storage.oncall.rows import CoverRequestRow
 from ....storage.oncall.rules.cover import CoverSpan
 from ....storage.oncall.transactions.cover_duties import (
+    ACCEPT,
     CoverDraft,
     accept_cover,
     request_cover,
@@ -95,7 +96,7 @@ async def withdraw(ask: Request) -> None:
 
 
 _all: Final = partial(Route, path=_ALL, scope=("schedule", "scheduleID"), tag="oncall")
-_one: Final = partial(Route, action=EDIT, scope=("cover_request", "requestID"), tag="oncall")
+_one: Final = partial(Route, scope=("cover_request", "requestID"), tag="oncall")
 
 ROUTES: Final = (
     _all(
@@ -118,6 +119,7 @@ ROUTES: Final = (
     _one(
         method="POST",
         path=f"{_ONE}/accept",
+        action=ACCEPT,
         handler=accept,
         summary="Accept a cover request in the name of the caller; overrides are created.",
         answer=CoverRequest,
@@ -126,6 +128,7 @@ ROUTES: Final = (
     _one(
         method="DELETE",
         path=_ONE,
+        action=EDIT,
         handler=withdraw,
         summary="Withdraw an open cover request.",
         status=204,

@@ -4,11 +4,10 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-import trio
-
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import DAY, EARLIEST, LATEST, Instant, to_text
 from ....storage.core.token import TokenKind, digest, kind_of
+from ....storage.engine.paced import paced
 from ....storage.engine.pools import Tx
 from ....storage.oncall.queries.oncall_schedules import (
     NOBODY,
@@ -44,8 +43,6 @@ from ..schemas import (
 from .icalendar import calendar_of
 
 SHIFTS_LONGEST_US: Final = 92 * DAY
-# Number of shifts between two checkpoints.
-_AT_A_TIME: Final = 50
 _ONE: Final = "/api/v1/oncall-schedules/{scheduleID}"
 _CALENDAR: Final = "text/calendar; charset=utf-8"
 # The referrer would reveal the calendar token to a linked site.
@@ -75,9 +72,9 @@ async def on_call_of_project(ask: Request) -> list[OnCallOfSchedule]:
         rows = await select_schedules_of(tx, org, project_of(ask))
         at = _instant(ask, tx.now)
         standings = await select_rosters(tx, org, rows, EARLIEST, LATEST)
-    return [
+    return await paced(
         OnCallOfSchedule(schedule_name=one.schedule.name, **_now_json(one, at)) for one in standings
-    ]
+    )
 
 
 async def shifts(ask: Request) -> list[OnCallShift]:
@@ -87,19 +84,16 @@ async def shifts(ask: Request) -> list[OnCallShift]:
     async with ask.context.pool.transaction("read_oncall_shifts", read_only=True) as tx:
         row = await _found(tx, ask.ids["scheduleID"])
         (standing,) = await select_rosters(tx, row.org, [row], within.from_, within.until)
-    found = []
-    for duty in duties(standing.roster, standing.overrides, within.from_, within.until):
-        found.append(
-            OnCallShift(
-                from_=to_text(duty.from_at),
-                to=to_text(duty.until),
-                layer=known(duty.layer),
-                **_who_json(standing, duty),
-            )
+    walk = duties(standing.roster, standing.overrides, within.from_, within.until)
+    return await paced(
+        OnCallShift(
+            from_=to_text(duty.from_at),
+            to=to_text(duty.until),
+            layer=known(duty.layer),
+            **_who_json(standing, duty),
         )
-        if len(found) % _AT_A_TIME == 0:
-            await trio.lowlevel.checkpoint()
-    return found
+        for duty in walk
+    )
 
 
 def _instant(ask: Request, now: Instant) -> Instant:

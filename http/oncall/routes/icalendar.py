@@ -18,8 +18,6 @@ BACK_US: Final = 28 * DAY
 AHEAD_US: Final = 182 * DAY
 # Five weeks ahead for hourly shifts.
 EVENTS_MOST: Final = 1_500
-# Number of events between two checkpoints.
-_AT_A_TIME: Final = 20
 # Octets per line. A longer line continues in the next one, after a blank (RFC 5545).
 _LINE_LONGEST: Final = 75
 # Control characters except line feed, which is escaped. They are illegal in a text value.
@@ -37,6 +35,7 @@ async def calendar_of(standing: ScheduleRoster, now: Instant) -> bytes:
     while at < now + AHEAD_US and len(events) < EVENTS_MOST:
         duty = stretch(roster, overrides, at)
         at = duty.until
+        await trio.lowlevel.checkpoint()
         if duty.is_gap or _calendar(duty.from_at) == _calendar(duty.until):
             # A gap is no event. A shift of the same start and end second cannot be represented.
             continue
@@ -45,8 +44,6 @@ async def calendar_of(standing: ScheduleRoster, now: Instant) -> bytes:
             uid = uids[duty.override.number]
             changed = max(changed, made[duty.override.number])
         events.append(_event(standing, duty, uid, changed))
-        if len(events) % _AT_A_TIME == 0:
-            await trio.lowlevel.checkpoint()
     return b"".join([_head(standing.schedule.name), *events, b"END:VCALENDAR\r\n"])
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
+import trio
+
 from ...core.instant import Instant
 from ...engine.pools import Tx
 from ..rows import LayerRow, OnCallOverrideRow, ParticipantRow, ScheduleRow
@@ -127,4 +129,5 @@ async def select_channels_on_call(
         channel = stretch(one.roster, one.overrides, now).channel
         if channel is not None:
             found[one.schedule.id] = channel
+        await trio.lowlevel.checkpoint()
     return found

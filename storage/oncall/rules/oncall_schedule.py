@@ -31,6 +31,7 @@ from .weekly_hours import WeeklyWindow, first_instant, hours_at, windows_fault, 
 SHIFT_SECONDS = (3_600, 366 * 86_400)
 PARTICIPANTS = (1, 100)
 LAYERS_MOST = 20
+WINDOWS_OF_SCHEDULE_MOST = 200
 OVERRIDE_LONGEST_US = 366 * 24 * HOUR
 # Limits of anchors and overrides, far from the limits of `datetime`.
 EARLIEST_YEAR, LATEST_YEAR = 1970, 2200
@@ -142,15 +143,18 @@ def gaps(
     return (duty for duty in duties(roster, overrides, from_at, until) if duty.is_gap)
 
 
-def holds_throughout(
-    roster: OnCallSchedule,
-    overrides: Sequence[OnCallOverride],
-    channel: int,
-    from_at: Instant,
-    until: Instant,
-) -> bool:
-    """Returns whether one channel is on call in the whole span."""
-    return all(duty.channel == channel for duty in duties(roster, overrides, from_at, until))
+def windows_of_schedule_fault(layers: Sequence[Sequence[WeeklyWindow]]) -> tuple[int, str] | None:
+    """Returns the position of the layer whose windows exceed the bound of a schedule, and the rule.
+
+    The duties of a week, and the time to compute them, grow with the windows of all layers.
+    """
+    total = 0
+    for place, windows in enumerate(layers):
+        total += len(windows)
+        if total > WINDOWS_OF_SCHEDULE_MOST:
+            most = WINDOWS_OF_SCHEDULE_MOST
+            return place, f"must have at most {most} entries in all layers of the schedule together"
+    return None
 
 
 def layer_fault(layer: OnCallLayer, participants: int) -> tuple[str, str] | None:

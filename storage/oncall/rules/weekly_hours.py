@@ -6,6 +6,8 @@ repeated local time occurs at its first occurrence. Windows can overlap.
 """
 
 import re
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -52,18 +54,19 @@ class HoursSpan:
 
 def hours_at(windows: tuple[WeeklyWindow, ...], zone: ZoneInfo, at: Instant) -> HoursSpan | None:
     """Returns the span of the windows around an instant. None if they cover the whole week."""
-    if not windows or _cover_week(windows):
+    if not windows:
         return None
     week = _monday(to_datetime(at).astimezone(zone).date())
     for reach in range(1, _WEEKS_MOST):
-        spans = _united(
-            span
-            for number in range(-reach, reach + 1)
-            for span in _week_spans(windows, zone, week + timedelta(weeks=number))
-        )
-        found = _around(spans, at)
-        if found is not None:
-            return found
+        edges = _edges_near(windows, zone, week, reach)
+        if edges is None:
+            return None
+        number = bisect_right(edges, at)
+        is_inside = number % 2 == 1
+        # A span at either end can continue outside of the weeks.
+        margin = 2 if is_inside else 1
+        if margin <= number <= len(edges) - margin:
+            return HoursSpan(is_inside, Instant(edges[number - 1]), Instant(edges[number]))
     raise AssertionError("the windows cover the whole week")
 
 
@@ -168,11 +171,29 @@ def _cover_week(windows: tuple[WeeklyWindow, ...]) -> bool:
     return reached >= _WEEK_MINUTES
 
 
-@lru_cache(maxsize=4_096)
-def _week_spans(
-    windows: tuple[WeeklyWindow, ...], zone: ZoneInfo, monday: date
-) -> list[tuple[Instant, Instant]]:
-    """Returns the spans of the windows that begin in a week. A clock change can remove one."""
+# Both caches together take at most about 40 MiB, with layers of WINDOWS_MOST windows on each day.
+@lru_cache(maxsize=2_048)
+def _edges_near(
+    windows: tuple[WeeklyWindow, ...], zone: ZoneInfo, monday: date, reach: int
+) -> Sequence[int] | None:
+    """Returns the edges of the union of the spans from `reach` weeks before to as many after.
+
+    The edges ascend, alternately the start and the end of a span. None if the windows cover the
+    whole week.
+    """
+    if _cover_week(windows):
+        return None
+    weeks = (monday + timedelta(weeks=number) for number in range(-reach, reach + 1))
+    near = [_week_edges(windows, zone, week) for week in weeks]
+    return _united(span for edges in near for span in zip(edges[::2], edges[1::2], strict=True))
+
+
+@lru_cache(maxsize=2_048)
+def _week_edges(windows: tuple[WeeklyWindow, ...], zone: ZoneInfo, monday: date) -> Sequence[int]:
+    """Returns the edges of the union of the spans that begin in a week.
+
+    A clock change can remove a span.
+    """
     found = []
     for one in windows:
         for day in one.weekdays:
@@ -182,26 +203,15 @@ def _week_spans(
             until = first_instant(begins + timedelta(minutes=one.minutes), zone)
             if from_at < until:
                 found.append((from_at, until))
-    return found
+    return _united(found)
 
 
-def _united(spans: Iterable[tuple[Instant, Instant]]) -> list[tuple[Instant, Instant]]:
-    """Returns the union in order, without spans that touch each other."""
-    found: list[tuple[Instant, Instant]] = []
+def _united(spans: Iterable[tuple[int, int]]) -> Sequence[int]:
+    """Returns the edges of the union. Spans that touch each other become one."""
+    edges: array[int] = array("q")
     for from_at, until in sorted(spans):
-        if found and from_at <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], until)
+        if edges and from_at <= edges[-1]:
+            edges[-1] = max(edges[-1], until)
         else:
-            found.append((from_at, until))
-    return found
-
-
-def _around(spans: list[tuple[Instant, Instant]], at: Instant) -> HoursSpan | None:
-    """Returns the span around an instant, None if an edge is outside of `spans`."""
-    for number, (from_at, until) in enumerate(spans):
-        if at < from_at:
-            return HoursSpan(False, spans[number - 1][1], from_at) if number else None
-        if at < until:
-            # A span at the edge can continue outside.
-            return HoursSpan(True, from_at, until) if 0 < number < len(spans) - 1 else None
-    return None
+            edges.extend((from_at, until))
+    return edges

@@ -40,7 +40,9 @@ update oncall_schedules set name = %(name)s, anchor_at = at(%(anchor_at)s),
   shift_seconds = %(shift_seconds)s, timezone = %(timezone)s,
   restrictions = %(restrictions)s::text[], starts_at = at(%(starts_at)s),
   ends_at = at(%(ends_at)s), hand_off_email = %(hand_off_email)s, updated_at = at(%(now)s),
-  hand_off_at = case when hand_off_email then least(hand_off_at, at(%(now)s)) end
+  hand_off_at = case
+    when %(hand_off_email)s and hand_off_at is not null then least(hand_off_at, at(%(now)s))
+  end
 where org = %(org)s and id = %(id)s
 """
 _DELETE = "delete from oncall_schedules where org = %(org)s and id = %(id)s"

@@ -10,33 +10,44 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ...accounts.rules.access import Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import FORBIDDEN, NOT_FOUND, audit
 from ...core.instant import EARLIEST, LATEST, Instant, to_datetime, to_text
 from ...core.naming import text_rule_broken
 from ...core.refusal import Refused, expect
+from ...engine.paced import paced
 from ...engine.pools import Tx
 from ...notifications.tables.person_channels import ensure_people
 from ..queries.cover_requests import select_cover_request
 from ..queries.oncall_schedules import ScheduleRoster, select_rosters
 from ..rows import CoverRequestRow, ScheduleRow
-from ..rules.cover import NOTE_LONGEST, OPEN_MOST, Cover, CoverSpan, accepted, request_fault
+from ..rules.cover import (
+    NOTE_LONGEST,
+    OPEN_MOST,
+    Cover,
+    CoverSpan,
+    accepted,
+    duties_within,
+    request_fault,
+)
 from ..rules.escalation import TargetKind
-from ..rules.oncall_schedule import override_fault
+from ..rules.oncall_schedule import Duty, override_fault
 from ..rules.weekly_hours import zone_of_name
 from ..tables import cover_requests, oncall_mails
 from .check_targets import RequestedTarget, lock_targets
 from .edit_overrides import write_override
-from .edit_schedules import lock_for_edit
+from .edit_schedules import EDIT, lock_for_edit
 
 OUTDATED: Final = "cover_outdated"
+# Only a person can go on call. The user of a token is its creator, who may know nothing of it.
+ACCEPT: Final = Permission(Need.EDITOR, tokenless=True)
 
 
 @dataclass(frozen=True, slots=True)
 class CoverDraft:
     """Requested cover. `channel` and `wanted` are ids of channels or members, empty for none.
 
-    Without `channel` it is the duty of the caller.
+    Without `channel` it is the duty of the caller. A token must name it.
     """
 
     channel: str
@@ -52,10 +63,13 @@ async def request_cover(
     """Creates a request, and writes an e-mail to those who are asked.
 
     Raises:
-        Refused not_found, forbidden, invalid with its field, cover_quota.
+        Refused not_found, forbidden, invalid with its field, cover_quota. Refused invalid, if a
+        token names nobody: the user of a token is only its creator.
     """
     home = await lock_for_edit(tx, principal, schedule)
     _check(draft)
+    if principal.via_token and not draft.channel:
+        raise Refused("invalid", "channel_id", "must name whose duty it is, for an API token")
     mine = draft.channel or (str(principal.user) if isinstance(principal.user, UUID) else "")
     given = [RequestedTarget("channel_id", TargetKind.CHANNEL, mine, or_person=True)]
     if draft.wanted:
@@ -64,7 +78,7 @@ async def request_cover(
     wanted = asked[0] if asked else None
     cover = Cover(channel, wanted, draft.span, draft.in_return)
     standing = await _standing(tx, home)
-    fault = request_fault(standing.roster, standing.overrides, cover, tx.now)
+    fault = request_fault(cover, *await _duties(standing, cover, tx.now), tx.now)
     if fault is not None:
         raise Refused("invalid", *fault)
     if await cover_requests.count_open(tx, home.org, home.id) >= OPEN_MOST:
@@ -87,10 +101,10 @@ async def accept_cover(tx: Tx, principal: Principal, request: UUID) -> CoverRequ
     """Accepts a request in the name of the caller, and writes the overrides.
 
     Raises:
-        Refused not_found, forbidden, cover_accepted, cover_outdated, override_quota. Refused
-        invalid, if the duty is that of the caller.
+        Refused not_found, forbidden (also for all tokens), cover_accepted, cover_outdated,
+        override_quota. Refused invalid, if the duty is that of the caller.
     """
-    home, row = await _lock(tx, principal, request)
+    home, row = await _lock(tx, principal, request, ACCEPT)
     if row.accepted_at is not None:
         raise Refused("cover_accepted")
     if not isinstance(principal.user, UUID):
@@ -102,7 +116,8 @@ async def accept_cover(tx: Tx, principal: Principal, request: UUID) -> CoverRequ
     if by == row.channel:
         raise Refused("invalid", "channel_id", "must be another person")
     standing = await _standing(tx, home)
-    overrides = accepted(standing.roster, standing.overrides, row.as_rule, by, tx.now)
+    duties = await _duties(standing, row.as_rule, tx.now)
+    overrides = accepted(row.as_rule, *duties, by, tx.now)
     if overrides is None:
         raise Refused(OUTDATED)
     for one in overrides:
@@ -121,7 +136,7 @@ async def withdraw_cover(tx: Tx, principal: Principal, request: UUID) -> None:
     Raises:
         Refused not_found, forbidden, cover_accepted.
     """
-    _, row = await _lock(tx, principal, request)
+    _, row = await _lock(tx, principal, request, EDIT)
     if row.accepted_at is not None:
         raise Refused("cover_accepted")
     await cover_requests.delete_cover_request(tx, row)
@@ -138,11 +153,13 @@ def _check(draft: CoverDraft) -> None:
             raise Refused("invalid", f"{prefix}{fault[0]}", fault[1])
 
 
-async def _lock(tx: Tx, principal: Principal, request: UUID) -> tuple[ScheduleRow, CoverRequestRow]:
+async def _lock(
+    tx: Tx, principal: Principal, request: UUID, action: Permission
+) -> tuple[ScheduleRow, CoverRequestRow]:
     schedule = await cover_requests.select_schedule_of(tx, request)
     if schedule is None:
         raise Refused(NOT_FOUND)
-    home = await lock_for_edit(tx, principal, schedule)
+    home = await lock_for_edit(tx, principal, schedule, action)
     row = await select_cover_request(tx, request)
     if row is None:
         raise Refused(NOT_FOUND)
@@ -152,6 +169,17 @@ async def _lock(tx: Tx, principal: Principal, request: UUID) -> tuple[ScheduleRo
 async def _standing(tx: Tx, home: ScheduleRow) -> ScheduleRoster:
     (standing,) = await select_rosters(tx, home.org, [home], EARLIEST, LATEST)
     return standing
+
+
+async def _duties(
+    standing: ScheduleRoster, cover: Cover, now: Instant
+) -> tuple[list[Duty], list[Duty]]:
+    """Returns the duties of the span and of the one in return."""
+    roster, overrides = standing.roster, standing.overrides
+    held = await paced(duties_within(roster, overrides, cover.span, now))
+    if cover.in_return is None:
+        return held, []
+    return held, await paced(duties_within(roster, overrides, cover.in_return, now))
 
 
 async def _written(tx: Tx, request: UUID) -> CoverRequestRow:

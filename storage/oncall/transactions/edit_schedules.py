@@ -20,7 +20,13 @@ from ...engine.pools import Tx
 from ..queries import oncall_schedules, oncall_uses
 from ..rows import ScheduleRow
 from ..rules.escalation import TargetKind
-from ..rules.oncall_schedule import LAYERS_MOST, OnCallLayer, OnCallSchedule, layer_fault
+from ..rules.oncall_schedule import (
+    LAYERS_MOST,
+    OnCallLayer,
+    OnCallSchedule,
+    layer_fault,
+    windows_of_schedule_fault,
+)
 from ..rules.weekly_hours import WeeklyWindow
 from ..tables import oncall_schedules as oncall
 from .check_targets import RequestedTarget, lock_targets
@@ -147,13 +153,15 @@ async def renew_calendar_token(
     return row
 
 
-async def lock_for_edit(tx: Tx, principal: Principal, schedule: UUID) -> ScheduleRow:
+async def lock_for_edit(
+    tx: Tx, principal: Principal, schedule: UUID, action: Permission = EDIT
+) -> ScheduleRow:
     """Locks the schedule for an editor.
 
     Raises:
         Refused not_found, forbidden.
     """
-    return demand_row(principal, EDIT, await oncall.lock_schedule(tx, schedule))
+    return demand_row(principal, action, await oncall.lock_schedule(tx, schedule))
 
 
 def target_of(row: ScheduleRow) -> str:
@@ -169,6 +177,10 @@ def _check(draft: ScheduleDraft) -> None:
         wrong = layer_fault(_layer(layer, ()), len(layer.participants))
         if wrong is not None:
             raise Refused("invalid", f"{prefix}{wrong[0]}", wrong[1])
+    too_many = windows_of_schedule_fault([layer.windows for _, layer in draft.every])
+    if too_many is not None:
+        place, rule = too_many
+        raise Refused("invalid", f"{draft.every[place][0]}restrictions", rule)
 
 
 async def _roster(tx: Tx, org: int, project: int, draft: ScheduleDraft) -> OnCallSchedule:
