@@ -1,5 +1,6 @@
 """Further API processes: one that stands still is killed and started again."""
 
+import errno
 import logging
 import os
 import socket
@@ -60,3 +61,17 @@ async def test_a_process_that_stands_still_is_replaced(
     for pid in ids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+async def test_a_start_without_a_free_descriptor_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The reason is returned, and not raised: it would end the other processes."""
+
+    def no_descriptor() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(api_processes, "_beats", no_descriptor)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        processes = ApiProcesses(Settings(), 1, listening)
+        assert await processes._run_one() == os.strerror(errno.EMFILE)
