@@ -235,7 +235,14 @@ def server_dsn() -> Iterator[str]:
     )
     write_access_files(place)
     process = subprocess.Popen(
-        [*place.server(durable=False), "-c", "max_connections=200"],
+        # A test executes most statements once or twice, and planning takes most of their time. A
+        # plan for given values takes longer than one for all values. `.ci/run` repeats the tests
+        # of storage with the default.
+        [
+            *place.server(durable=False),
+            *("-c", "max_connections=200"),
+            *("-c", "plan_cache_mode=force_generic_plan"),
+        ],
         stderr=(folder / "postgres.log").open("wb"),
         env=environment(),
         cwd="/",
@@ -260,7 +267,9 @@ def _await_ready(place: EmbeddedLayout, process: "subprocess.Popen[bytes]") -> N
 @pytest.fixture(scope="session")
 def databases(server_dsn: str) -> Iterator[Databases]:
     databases = Databases(server_dsn)
-    yield databases
+    with pytest.MonkeyPatch.context() as patch:
+        databases.warm.install(patch)
+        yield databases
     databases.close()
 
 
@@ -287,6 +296,15 @@ def world_template(databases: Databases, migrated: str) -> Iterator[str]:
     from tests.support.worlds.world import make_world
 
     with databases.made(migrated, make_world, keep=True) as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def paging_template(databases: Databases, migrated: str) -> Iterator[str]:
+    """The name of a migrated database with the world and clock of `paging_world`."""
+    from tests.support.worlds.paging_world import make_paging_world
+
+    with databases.made(migrated, make_paging_world, keep=True) as name:
         yield name
 
 
@@ -330,8 +348,9 @@ def empty_dsn(databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def template(request: pytest.FixtureRequest) -> str:
-    """The name of the database that `dsn` clones, by the kind of the test."""
-    fixture = _TEMPLATES.get(kind_of(request.path), "migrated")
+    """The name of the database that `dsn` clones, by the test's mark or its kind."""
+    mark = request.node.get_closest_marker("template")
+    fixture = mark.args[0] if mark else _TEMPLATES.get(kind_of(request.path), "migrated")
     return str(request.getfixturevalue(fixture))
 
 

@@ -76,7 +76,7 @@ async def test_one_bound_decides_whether_a_late_result_is_stored(
     home = Installation(edge, ledger_days=ledger_days)
     await home.janitor.make_room()
     row = await edge.monitor()
-    await home.live(45)
+    await home.live(34)
     dues = [await home.first_window(row, days) for days in (13, 15, 29, 31)]
     assert await home.bring(row, *dues, route=route) == {
         "accepted": 3,
@@ -95,7 +95,7 @@ async def test_the_size_limit_leaves_room_for_the_results_that_a_repair_reads(ed
     home = Installation(edge)
     await home.janitor.make_room()
     row = await edge.monitor()
-    await home.live(45)
+    await home.live(34)
     first = await home.first_window(row, HEARTBEAT_DAYS)
     # A result of a minutely monitor applies for three minutes.
     dues = [Instant(first + minutes * MINUTE) for minutes in range(6)]
@@ -108,7 +108,7 @@ async def test_a_ledger_that_was_kept_for_fewer_days_is_extended(edge: Edge) -> 
     home = Installation(edge)
     await home.janitor.make_room()
     row = await edge.monitor()
-    await home.live(45)
+    await home.live(34)
     # As an earlier version left it.
     async with edge.api.pool.transaction("drop old") as tx:
         for (name,) in await tx.rows(
@@ -125,7 +125,7 @@ async def test_a_result_that_has_no_partition_is_refused_alone_with_a_reason(edg
     home = Installation(edge)
     await home.janitor.make_room()
     row = await edge.monitor()
-    await home.live(45)
+    await home.live(34)
     dues = [await home.first_window(row, days) for days in (2, 20, 3)]
     async with edge.api.pool.transaction("lose one") as tx:
         day = to_text(dues[1])[:10].replace("-", "")

@@ -15,6 +15,8 @@ from leadline.storage.services.transactions.set_runbook import put_runbook
 from tests.support.worlds.outbox_world import OutboxWorld
 from tests.support.worlds.paging_world import PagingWorld, paging_world
 
+pytestmark = pytest.mark.template("paging_template")
+
 MONITOR = "https://wiki.example/monitor"
 SERVICE = "https://wiki.example/service"
 RULE = "https://wiki.example/burn"

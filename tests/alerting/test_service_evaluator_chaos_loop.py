@@ -16,6 +16,8 @@ from tests.support.run.effort import varied
 
 from ..support.worlds.paging_world import PagingWorld, paging_world
 
+pytestmark = pytest.mark.template("paging_template")
+
 PAGES = ("incident.opened", "incident.escalated", "monitor.down")
 RECOVERIES = ("incident.resolved", "monitor.recovered")
 # The longest delay of a page: the confirmation of the evaluator, or five minutes without a

@@ -19,6 +19,8 @@ from tests.support.run.effort import varied
 
 from ..support.worlds.paging_world import EVERY, PagingWorld, Service, paging_world
 
+pytestmark = pytest.mark.template("paging_template")
+
 Process = tuple[AlertProcessor, ServiceEvaluator]
 
 PROCESSES = 3

@@ -28,6 +28,8 @@ from leadline.storage.services.tables.services import delete_service, lock_servi
 
 from ..support.worlds.paging_world import EVERY, PagingWorld, paging_world
 
+pytestmark = pytest.mark.template("paging_template")
+
 
 @pytest.fixture
 async def story(dsn: str) -> AsyncIterator[PagingWorld]:

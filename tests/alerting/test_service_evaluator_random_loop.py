@@ -14,6 +14,8 @@ from tests.support.run.effort import varied
 
 from ..support.worlds.paging_world import PagingWorld, paging_world
 
+pytestmark = pytest.mark.template("paging_template")
+
 # A lease, the confirmation time, half a minute of a process, and several passes.
 PATIENCE_US = 6 * MINUTE
 

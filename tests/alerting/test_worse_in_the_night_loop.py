@@ -11,6 +11,8 @@ from leadline.storage.services.rules.service_health import AggregationMode, Poli
 
 from ..support.worlds.paging_world import EVERY, PagingWorld, paging_world
 
+pytestmark = pytest.mark.template("paging_template")
+
 _INCIDENT = "select impact, is_postponed from incidents where monitor is null"
 
 

@@ -47,10 +47,7 @@ async def kept(pool: Pool) -> list[object]:
 
 @pytest.mark.parametrize("by", ["the janitor", "a call of its own"])
 @pytest.mark.parametrize("table", ["gate_decisions", "gate_decisions_20260105"])
-@pytest.mark.parametrize("change", CHANGES)
-async def test_the_role_of_the_daemon_can_only_insert(
-    pool: Pool, table: str, change: str, by: str
-) -> None:
+async def test_the_role_of_the_daemon_can_only_insert(pool: Pool, table: str, by: str) -> None:
     if by == "the janitor":
         await janitor(pool, FROZEN_NOW).make_room()
     else:
@@ -59,16 +56,18 @@ async def test_the_role_of_the_daemon_can_only_insert(
         )
     await add(pool, FROZEN_NOW)
     before = await kept(pool)
-    if change.startswith("truncate only") and table == "gate_decisions":
-        # PostgreSQL itself refuses TRUNCATE ONLY of a partitioned table.
-        expected = "42809"
-    else:
-        expected = "P0001"
-    with pytest.raises(Rejected) as refused:
-        async with pool.transaction("change") as tx:
-            await tx.execute(change.replace("{table}", table))
-    assert refused.value.sqlstate == expected
-    assert await kept(pool) == before
+    assert before
+    for change in CHANGES:
+        if change.startswith("truncate only") and table == "gate_decisions":
+            # PostgreSQL itself refuses TRUNCATE ONLY of a partitioned table.
+            expected = "42809"
+        else:
+            expected = "P0001"
+        with pytest.raises(Rejected) as refused:
+            async with pool.transaction("change") as tx:
+                await tx.execute(change.replace("{table}", table))
+        assert refused.value.sqlstate == expected, change
+        assert await kept(pool) == before, change
 
 
 async def test_partitions_are_created_a_week_ahead(pool: Pool) -> None:

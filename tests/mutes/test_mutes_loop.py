@@ -19,6 +19,8 @@ from tests.support.run.effort import varied
 from ..objectives.test_service_evaluator_burns_loop import on_sealed, watched
 from ..support.worlds.paging_world import EVERY, PagingWorld, paging_world
 
+pytestmark = pytest.mark.template("paging_template")
+
 
 @pytest.fixture
 async def story(dsn: str) -> AsyncIterator[PagingWorld]:

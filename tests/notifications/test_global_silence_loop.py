@@ -29,6 +29,8 @@ from ..alerting.test_alert_processor_random_loop import Model, Play, expect_ever
 from ..objectives.test_service_evaluator_burns_loop import on_sealed, watched
 from ..support.worlds.paging_world import EVERY, PagingWorld, paging_world
 
+pytestmark = pytest.mark.template("paging_template")
+
 ADMIN = Principal(CredentialKind.SESSION, is_global_admin=True, label="admin")
 ONSETS = {
     "incident.opened",

@@ -31,6 +31,8 @@ from leadline.storage.retirement.transactions.delete_service import delete_servi
 
 from ..support.worlds.paging_world import EVERY, PagingWorld, Service, paging_world
 
+pytestmark = pytest.mark.template("paging_template")
+
 OBJECTIVE = 990_000
 # No evaluated range is a complete hour of the clock, which would be read from its sum.
 AGED = 2 * HOUR + 7 * MINUTE

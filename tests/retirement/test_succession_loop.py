@@ -18,6 +18,8 @@ from tests.support.worlds.world import REGIONS
 
 from ..support.worlds.paging_world import PagingWorld, paging_world
 
+pytestmark = pytest.mark.template("paging_template")
+
 
 @pytest.fixture
 async def story(dsn: str) -> AsyncIterator[PagingWorld]:

@@ -19,6 +19,8 @@ from leadline.storage.services.queries.service_health import (
 from leadline.storage.services.rules.service_health import MemberState
 from tests.support.worlds.paging_world import PagingWorld, Service, paging_world
 
+pytestmark = pytest.mark.template("paging_template")
+
 
 @pytest.fixture
 async def story(dsn: str) -> AsyncIterator[PagingWorld]:

@@ -15,6 +15,8 @@ from leadline.storage.monitors.rows import MonitorRow
 from tests.support.run.effort import varied
 from tests.support.worlds.paging_world import PagingWorld, paging_world
 
+pytestmark = pytest.mark.template("paging_template")
+
 _PRESENCE = """
 insert into presences (process, from_at, through_at, host, roles, regions, version, accepts_pushes)
 values (gen_random_uuid(), at(%(now)s), at(%(now)s), 'h', '{worker}', '{core}', '', false)

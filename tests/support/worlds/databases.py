@@ -17,6 +17,8 @@ import psycopg
 import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from tests.support.worlds.warm_connections import WarmConnections
+
 # Deleted rows stay in the files until a vacuum, and the next tests read past them.
 _MOST_LOANS = 200
 _IS_FRESH = os.environ.get("LEADLINE_FRESH_DATABASES") == "1"
@@ -60,12 +62,12 @@ create table kept.sequences as
     from pg_sequences join pg_class s on s.relname = sequencename and s.relkind = 'S'
     where schemaname = 'public';
 
-create function kept.restore() returns boolean language plpgsql as $$
+create function kept.restore(idle int[]) returns boolean language plpgsql as $$
 declare
     one record;
 begin
     perform pg_terminate_backend(pid, 5000) from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid();
+    where datname = current_database() and pid <> pg_backend_pid() and pid <> all(idle);
     if exists (select from kept.schema_changes) then
         return false;
     end if;
@@ -116,6 +118,7 @@ class Databases:
         self._keeping: set[str] = set()
         self._free: dict[str, list[_Loan]] = defaultdict(list)
         self._lent: dict[str, _Loan] = {}
+        self.warm = WarmConnections()
 
     def make(self, template: str = "template0") -> str:
         """Returns the DSN of a new database."""
@@ -155,6 +158,7 @@ class Databases:
             dsn = self.make(template)
             loan = _Loan(dsn, template, psycopg.connect(dsn, autocommit=True))
         loan.loans += 1
+        self.warm.allow(loan.dsn)
         self._lent[loan.dsn] = loan
         return loan.dsn
 
@@ -167,16 +171,18 @@ class Databases:
         else:
             self._end(loan)
 
-    @staticmethod
-    def _is_restored(loan: _Loan) -> bool:
+    def _is_restored(self, loan: _Loan) -> bool:
         try:
-            restored = loan.connection.execute("select kept.restore()").fetchone()
+            restored = loan.connection.execute(
+                "select kept.restore(%s::int[])", [self.warm.backends(loan.dsn)]
+            ).fetchone()
         except psycopg.OperationalError:
             # The test ended all connections, or the server.
             return False
         return restored == (True,)
 
     def _end(self, loan: _Loan) -> None:
+        self.warm.end(loan.dsn)
         loan.connection.close()
         self.drop(loan.dsn)
 

@@ -22,7 +22,7 @@ from leadline.storage.services.rules.epoch import Revision
 from leadline.storage.services.rules.service_health import Policies
 from leadline.storage.services.tables import service_revisions as declarations
 from leadline.storage.services.tables import services
-from tests.support.worlds.world import World, small_world
+from tests.support.worlds.world import World, make_world, small_world
 
 from ...alerting.test_alert_processor_loop import Story
 
@@ -41,14 +41,22 @@ _SHADOW = "alter database {name} set search_path = public, pg_catalog"
 
 @asynccontextmanager
 async def paging_world(dsn: str) -> AsyncIterator["PagingWorld"]:
-    """Opens the world on a database whose clock is that of the test, for every new connection."""
+    """Opens the world on a clone of `paging_template`. The clock of every new connection to it is
+    that of the test. The test has the mark `template("paging_template")`.
+    """
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(_OWN_CLOCK)
-        connection.execute(_CLOCK_OF_STORY)
         name = connection.info.dbname
         connection.execute(_SHADOW.format(name=f'"{name}"'))
     async with small_world(dsn) as world:
         yield PagingWorld(world)
+
+
+async def make_paging_world(dsn: str) -> None:
+    """Inserts the world into a migrated database, with the clock that `paging_world` sets."""
+    await make_world(dsn)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(_OWN_CLOCK)
+        connection.execute(_CLOCK_OF_STORY)
 
 
 @dataclass
