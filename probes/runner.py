@@ -75,7 +75,8 @@ class _End:
 async def run(check: Check, reach: Egress, now: Callable[[], int], org: int = 0) -> Result:
     """Runs a check once, with its retries, within its timeout and its CPU budget.
 
-    `now` returns µs since the epoch. `org` is the organization that the CPU is charged to.
+    `now` returns µs since the epoch. `org` is the organization that the CPU is charged to; an
+    agent, which does not know it, charges the monitor.
     `reach.lag.watch` must be running.
     Raises: only cancellation.
     """

@@ -135,7 +135,10 @@ class JobRunner:
             self._count(task, result)
 
     async def _probe(self, task: AgentJob) -> Result:
-        return await run(task.definition.check, self._reach, self._clock.now)
+        # A job does not name its organization, so each monitor has a CPU share of its own.
+        # `FairQueue` admits the one with the least use first, so a costly target delays no other.
+        share = task.definition.monitor.int
+        return await run(task.definition.check, self._reach, self._clock.now, share)
 
     def _release(self, permit: object) -> None:
         self._permits.release_on_behalf_of(permit)
