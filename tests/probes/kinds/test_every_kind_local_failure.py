@@ -88,8 +88,7 @@ async def test_exhausted_descriptors_are_a_local_failure(
         assert result.unknown_reason is UnknownReason.LOCAL_RESOURCES, f"{form}: {result}"
 
 
-# A partially created asyncio loop raises when it is collected.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 async def test_a_failed_start_of_asyncio_is_a_local_failure(
     prober: Prober, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:

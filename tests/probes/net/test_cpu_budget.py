@@ -4,6 +4,7 @@ The budget is lowered, so that a flood of small parts exceeds it soon on every m
 """
 
 import ssl
+import time
 
 import pytest
 import trio
@@ -14,6 +15,7 @@ from leadline.probes.check import cpu_meter
 from leadline.probes.check.check import make_check
 from leadline.probes.check.cpu_share import SLICE_NS, CpuShare
 from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
+from leadline.probes.net import asyncio_thread
 from tests.support.peers.servers import Handler, Prober, answer, answering, now, read_head, serving
 
 HOST = "127.0.0.1"
@@ -76,6 +78,48 @@ async def test_an_expensive_step_of_a_scenario_is_named(prober: Prober) -> None:
         result = await prober.check("synthetic", "", scenario={"steps": steps})
     assert result.outcome is RunOutcome.DOWN
     assert result.msg.startswith("response_too_expensive step 1")
+
+
+SSH_LOGIN = {"username": "leadline", "password_ref": "ssh", "secrets": {"password": "x"}}
+# SSH_MSG_IGNORE without data, before the key exchange (RFC 4253, 6 and 11.2).
+IGNORED = b"\x00\x00\x00\x0c\x06\x02" + bytes(4) + bytes(6)
+
+
+@pytest.mark.usefixtures("small_budget")
+async def test_a_flood_of_ssh_packets_is_too_expensive(prober: Prober) -> None:
+    async def handle(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"SSH-2.0-OpenSSH_9.2\r\n")
+        while True:
+            await stream.send_all(IGNORED * 1_000)
+
+    async with serving(handle) as port:
+        result = await prober.check("ssh", f"{HOST}:{port}", **SSH_LOGIN)
+    assert (result.outcome, result.msg) == (RunOutcome.DOWN, EXPENSIVE)
+
+
+async def test_a_run_on_a_late_asyncio_loop_is_never_down(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other ssh runs keep the loop of this one busy."""
+    monkeypatch.setattr(runner, "STALL_US_MOST", 200_000)
+    loop = asyncio_thread._loop()
+    busy = True
+
+    def occupy() -> None:
+        time.sleep(0.05)
+        if busy:
+            loop.call_soon(occupy)
+
+    async def silent(_: trio.SocketStream) -> None:
+        await trio.sleep_forever()
+
+    async with serving(silent) as port:
+        loop.call_soon_threadsafe(occupy)
+        try:
+            late = await prober.check("ssh", f"{HOST}:{port}", timeout_seconds=1, **SSH_LOGIN)
+        finally:
+            busy = False
+    assert late.unknown_reason is UnknownReason.LOOP_STALLED
 
 
 async def test_the_budget_holds_for_a_large_ordinary_body(prober: Prober) -> None:
