@@ -65,6 +65,8 @@ def hostile() -> dict[str, bytes]:
         "notices": b"R\x00\x00\x00\x08\x00\x00\x00\x00" + b"N\x00\x00\x00\x05\x00" * 150_000,
         "heartbeats": b"\x08\x00\x00\x00\x00\x00\x00\xce" * 100_000,
         "greeting": b"220-x\r\n" * 150_000,
+        # SSH_MSG_IGNORE without data, before the key exchange.
+        "packets": b"SSH-2.0-x\r\n" + (b"\x00\x00\x00\x0c\x06\x02" + bytes(10)) * 150_000,
     }
 
 
@@ -110,10 +112,15 @@ async def _discard(stream: trio.abc.Stream) -> None:
             pass
 
 
-async def answer_with(data: bytes, stream: trio.abc.Stream) -> None:
+# Servers that send before the client does.
+FIRST = frozenset({"greeting", "packets"})
+
+
+async def answer_with(data: bytes, is_first: bool, stream: trio.abc.Stream) -> None:
     """Sends `data` to a client, which can disconnect early."""
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-        await stream.receive_some(65_536)
+        if not is_first:
+            await stream.receive_some(65_536)
         await stream.send_all(data)
         if isinstance(stream, trio.SocketStream):
             await stream.send_eof()
@@ -169,8 +176,10 @@ async def echo(request: WebSocketRequest) -> None:
 async def main(folder: Path) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(folder / "long.pem", folder / "key.pem")
-    handlers: dict[str, Handler] = {n: partial(answer_with, data) for n, data in hostile().items()}
-    handlers["chain"] = secured(context, partial(answer_with, _whole(b"ok")))
+    handlers: dict[str, Handler] = {
+        name: partial(answer_with, data, name in FIRST) for name, data in hostile().items()
+    }
+    handlers["chain"] = secured(context, partial(answer_with, _whole(b"ok"), False))
     handlers["records"] = secured(context, records)
     handlers["pings"] = pings
     async with trio.open_nursery() as nursery:

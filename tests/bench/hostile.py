@@ -5,6 +5,7 @@ and the time of /healthz.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -60,7 +61,13 @@ def _peers() -> Iterator[tuple[dict[str, int], Path]]:
 
 
 def _worst(ports: dict[str, int]) -> dict[str, dict[str, Any]]:
-    """The most costly target of each protocol."""
+    """The most costly target of each protocol. mysql and redis end at an unexpected packet."""
+    login = {"username": "u", "password": "p"}
+
+    def at(kind: str, peer: str, **config: str) -> dict[str, Any]:
+        return {"type": kind, "target": f"{HOST}:{ports[peer]}", "config": config}
+
+    steps = [{"url": f"http://{HOST}:{ports['chunks']}/"}]
     chunks = f"http://{HOST}:{ports['chunks']}/"
     return {
         "http chunks": {"type": "http", "target": chunks, "conditions": ["[BODY] contains y"]},
@@ -76,18 +83,34 @@ def _worst(ports: dict[str, int]) -> dict[str, dict[str, Any]]:
             "config": {"send": "x"},
         },
         "grpc": {"type": "grpc", "target": f"{HOST}:{ports['frames']}"},
-        "rabbitmq": {
-            "type": "rabbitmq",
-            "target": f"{HOST}:{ports['heartbeats']}",
-            "config": {"username": "u", "password": "p"},
+        "rabbitmq": at("rabbitmq", "heartbeats", **login),
+        "postgres": at("postgres", "notices", **login, sslmode="disable"),
+        "ssh": at("ssh", "packets", host_key_sha256="SHA256:" + "A" * 43),
+        "dns": {
+            "type": "dns",
+            "target": "many.example",
+            "config": {"resolver": f"{HOST}:{ports['dns']}", "transport": "tcp"},
         },
+        "tls starttls": at("tls", "greeting", starttls="smtp"),
+        "promql": {
+            "type": "promql",
+            "target": f"http://{HOST}:{ports['samples']}",
+            "config": {"query": "up"},
+        },
+        "synthetic": {"type": "synthetic", "target": "", "config": {"scenario": {"steps": steps}}},
     }
+
+
+def _chosen(worst: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Returns the protocols that LEADLINE_HOSTILE names, separated by commas; all by default."""
+    names = [name for name in os.environ.get("LEADLINE_HOSTILE", "").split(",") if name]
+    return {name: worst[name] for name in names or worst}
 
 
 def hostile() -> Figures:
     with _peers() as (ports, authority), nginx() as target:
         found: Figures = {}
-        for name, worst in _worst(ports).items():
+        for name, worst in _chosen(_worst(ports)).items():
             for count in COUNTS:
                 environment = {"LEADLINE_LOG__LEVEL": "error", "SSL_CERT_FILE": str(authority)}
                 with daemon(on_disk=True, **environment) as running:
