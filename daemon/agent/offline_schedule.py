@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from ...probes.check.check import Check
-from ...probes.jobs.agent_protocol import CAPABILITY
+from ...probes.check.monitor_spec import MonitorType
 
 # Further monitors run while connected, but not offline.
 MONITORS_MOST: Final = 10_000
@@ -67,7 +67,7 @@ class OfflineSchedule:
 
     def learn(self, definition: KnownCheck) -> None:
         """Stores the definition of a received job. Canaries are skipped: they never run offline."""
-        if definition.check.type in CAPABILITY:
+        if definition.check.type == MonitorType.ASYNC_CANARY:
             return
         known = self._monitors.get(definition.monitor)
         if known is None:

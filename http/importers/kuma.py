@@ -75,10 +75,7 @@ _BODY_TYPES: Final = {
     "xml": "text/xml; charset=utf-8",
     "form": "application/x-www-form-urlencoded",
 }
-_SMTP: Final = {
-    "secure": {"type": "tls", "config": {}},
-    "starttls": {"type": "tls", "config": {"starttls": "smtp"}},
-}
+_SMTP_ENCRYPTION: Final = {"secure": "tls", "starttls": "starttls"}
 _HTTP: Final = frozenset({"http", "keyword", "json-query"})
 _DATABASES: Final = {"postgres": "postgres", "mysql": "mysql", "redis": "redis"}
 _PORTS: Final = {"postgres": 5432, "mysql": 3306, "redis": 6379}
@@ -132,8 +129,12 @@ def _take(found: ImportResult, uid: str, name: str, one: Source) -> bool:
     elif kind == "tls":
         entry |= {"type": "tls", "target": f"{one.get('hostname')}:{one.get('port') or 443}"}
     elif kind == "smtp":
-        entry |= {"type": "tcp", "target": f"{one.get('hostname')}:{one.get('port') or 25}"}
-        entry |= _SMTP.get(str(one.get("smtpSecurity")), {})
+        encryption = _SMTP_ENCRYPTION.get(str(one.get("smtpSecurity")), "none")
+        entry |= {
+            "type": "smtp",
+            "target": f"{one.get('hostname')}:{one.get('port') or 25}",
+            "config": {"encryption": encryption},
+        }
     elif kind == "push":
         entry |= {"type": "push"}
         del entry["timeout_seconds"]

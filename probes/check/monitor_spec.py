@@ -78,6 +78,7 @@ class MonitorType(StrEnum):
     RABBITMQ = "rabbitmq"
     WEBSOCKET = "websocket"
     SSH = "ssh"
+    SMTP = "smtp"
     SYNTHETIC = "synthetic"
     PUSH = "push"
     ASYNC_CANARY = "async_canary"

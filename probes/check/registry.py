@@ -21,6 +21,7 @@ FILES: dict[str, str] = {
     MonitorType.ICMP: "icmp",
     MonitorType.GRPC: "grpc",
     MonitorType.SSH: "ssh",
+    MonitorType.SMTP: "smtp",
     MonitorType.SYNTHETIC: "synthetic.synthetic_probe",
     MonitorType.ASYNC_CANARY: "canary.canary_probe",
     MonitorType.PUSH: "push",

@@ -49,7 +49,10 @@ class Generation(IntEnum):
 
 
 # Capability that an agent must declare for a job of this type, as <kind>@<version>.
-CAPABILITY: Final = {MonitorType.ASYNC_CANARY.value: "async_transaction@1"}
+CAPABILITY: Final = {
+    MonitorType.ASYNC_CANARY.value: "async_transaction@1",
+    MonitorType.SMTP.value: "smtp@1",
+}
 # Capability that an agent must declare to receive tests of checks before they are saved.
 CHECK_TEST: Final = "check_test@1"
 _DOCUMENTS: Final = {

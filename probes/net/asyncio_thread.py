@@ -46,19 +46,21 @@ class _Account:
     def __init__(self, meter: CpuMeter | None, token: trio.lowlevel.TrioToken) -> None:
         self._meter = meter
         self._token = token
+        self._used_ns = 0
         self._unreported_ns = 0
 
     def add(self, ns: int) -> None:
+        self._used_ns += ns
         self._unreported_ns += ns
         if self._unreported_ns >= REPORT_NS and self._meter is not None:
             spent_ns, self._unreported_ns = self._unreported_ns, 0
             with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(self._meter.spend, spent_ns)
 
-    def settle(self, held_up_us: int) -> None:
-        """Charges the rest, and records the delay of the run by the loop."""
+    def settle(self, late_us: int) -> None:
+        """Charges the rest, and records the delay of the loop by others than this run."""
         if self._meter is not None:
-            self._meter.held_up_us += held_up_us
+            self._meter.held_up_us += max(0, late_us - self._used_ns // 1_000)
             self._meter.spend(self._unreported_ns)
             self._unreported_ns = 0
 

@@ -12,10 +12,9 @@ from ..check.failure import TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from .bounded_reader import Reader
+from .smtp_session import SmtpSession
 
 CONVERSATION_BYTES_MOST = 16 * 1024
-# EHLO name for a mail server, which requires an address literal if there is no host name.
-EHLO_NAME = "[127.0.0.1]"
 # SSLRequest: length and code (PostgreSQL's message formats).
 SSL_REQUEST = (8).to_bytes(4, "big") + (80_877_103).to_bytes(4, "big")
 
@@ -33,32 +32,9 @@ async def start_tls(stream: trio.SocketStream, protocol: str, watch: Stopwatch) 
 
 
 async def _smtp(reader: Reader) -> None:
-    greeted, _ = await _smtp_reply(reader)
-    if greeted != 220:
-        raise TargetFailure(FailureClass.PROTOCOL_ERROR, greeted)
-    await reader.send(f"EHLO {EHLO_NAME}\r\n".encode())
-    said, lines = await _smtp_reply(reader)
-    if said != 250:
-        raise TargetFailure(FailureClass.PROTOCOL_ERROR, said)
-    if not any(line.strip().upper() == b"STARTTLS" for line in lines[1:]):
-        raise TargetFailure(FailureClass.TLS_ERROR)
-    await reader.send(b"STARTTLS\r\n")
-    said, _ = await _smtp_reply(reader)
-    if said != 220:
-        raise TargetFailure(FailureClass.TLS_ERROR, said)
-
-
-async def _smtp_reply(reader: Reader) -> tuple[int, list[bytes]]:
-    """Returns the code and the texts of a reply, also of several lines (RFC 5321, 4.2.1)."""
-    texts: list[bytes] = []
-    while True:
-        line = await reader.line()
-        code, mark = line[:3], line[3:4]
-        if len(code) < 3 or not code.isdigit() or mark not in (b"-", b" ", b""):
-            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
-        texts.append(line[4:])
-        if mark != b"-":
-            return int(code), texts
+    session = SmtpSession(reader)
+    await session.greet()
+    await session.start_tls()
 
 
 async def _imap(reader: Reader) -> None:

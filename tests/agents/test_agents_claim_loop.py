@@ -217,6 +217,16 @@ async def test_of_many_windows_only_those_taken_were_claimed(world: World) -> No
     assert sum(count for claimed, count in rows if not claimed) == 4
 
 
+async def test_a_newer_monitor_type_needs_its_capability(world: World) -> None:
+    (row,) = await reserved(world, type="smtp", target="mail.example")
+    old = await register_agent(world, "old")
+    assert await claim(world, old) == []
+    troubles = "select reason from probe_errors where monitor = %(m)s"
+    assert await world.rows(troubles, m=row.id) == [("carrier_too_old",)]
+    (run,) = await claim(world, old, kinds=["smtp@1"])
+    assert run.definition.type == "smtp"
+
+
 async def test_an_agent_too_old_for_a_secret_never_receives_it(world: World) -> None:
     config = {"auth_mode": "basic", "username": "shop", "password": "horse"}
     (row,) = await reserved(world, config=config)

@@ -129,6 +129,17 @@ async def test_a_failed_condition_follows_the_rules_of_stored_results(
     assert answer().get("conditions") == shown
 
 
+async def test_a_test_of_a_newer_type_needs_its_capability(edge: Edge) -> None:
+    smtp = {"type": "smtp", "target": "mail.example", "config": {}}
+    await present(edge, CHECK_TEST, "smtp@1")
+    async with trying(edge, **smtp) as answer:
+        assert await leased(edge) == []
+        newer = {KINDS_HEADER: f"{CHECK_TEST},smtp@1"}
+        (test,) = await leased(edge, headers=newer)
+        assert await bring(edge, outcome(test, edge)) == {"accepted": True}
+    assert answer()["up"] is True
+
+
 @pytest.mark.parametrize(
     ("kinds", "carrier"), [((), 4), (("async_transaction@1",), 4), ((CHECK_TEST,), 3)]
 )

@@ -94,10 +94,12 @@ async def _try_elsewhere(
     uid = uuid7()
     text, sealed = close_document(document_of(draft, values, org), context.keyring, uid)
     async with context.pool.transaction("request_check_test") as tx:
-        if not await has_tester(tx, draft.region):
+        if not await has_tester(tx, draft.region, draft.type):
             return _nobody(context, draft)
         until = Instant(tx.now + BEGIN_SECONDS * SECOND)
-        await run_check_test.insert_check_test(tx, uid, draft.region, text, sealed, until)
+        await run_check_test.insert_check_test(
+            tx, uid, draft.region, draft.type, text, sealed, until
+        )
     try:
         seconds = min(BEGIN_SECONDS + draft.timeout_seconds, ANSWER_SECONDS_MOST)
         with trio.move_on_after(seconds):

@@ -29,8 +29,10 @@ _TELL = """
 update agents set version = %(version)s, workflow_kinds = %(kinds)s::text[], carrier = %(carrier)s
 where holder = %(holder)s
 """
-_NEWEST_CARRIER = f"""
-select max(carrier) from agents
+_ABILITIES = f"""
+select coalesce(max(carrier), 0),
+  coalesce(array_agg(distinct kind) filter (where kind is not null), '{{}}')
+from agents left join unnest(workflow_kinds) as kind on true
 where region = %(region)s and last_seen_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
 """
 _FORGET = "delete from agents where credential = %(credential)s returning holder"
@@ -67,10 +69,12 @@ async def record_heartbeat(
     await tx.execute(_TELL, holder=holder, version=version, kinds=list(kinds), carrier=carrier)
 
 
-async def select_newest_carrier(tx: Tx, region: str) -> int | None:
-    """Returns the highest generation of the region's live agents, None without one."""
-    newest: int | None = await tx.value(_NEWEST_CARRIER, region=region, now=tx.now)
-    return newest
+async def select_abilities(tx: Tx, region: str) -> tuple[int, list[str]]:
+    """Returns the highest generation of the region's live agents, 0 without one, and all
+    capabilities that one of them has.
+    """
+    ((carrier, kinds),) = await tx.rows(_ABILITIES, region=region, now=tx.now)
+    return carrier, kinds
 
 
 async def clear_credential(tx: Tx, credential: str) -> list[UUID]:

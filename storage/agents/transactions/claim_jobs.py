@@ -65,7 +65,7 @@ async def claim_jobs(
 
     `places` is the number of canaries that can run concurrently in the region.
     """
-    runs = await _lease_jobs(tx, agent, shards, most)
+    runs = await _lease_jobs(tx, agent, kinds, shards, most)
     if is_capable(MonitorType.ASYNC_CANARY, kinds) and agent.carrier >= Generation.WORKFLOWS:
         runs += await _claim_canaries(tx, agent, shards, most - len(runs), places)
     after = 0
@@ -87,10 +87,11 @@ async def claim_jobs(
 
 
 async def _lease_jobs(
-    tx: Tx, agent: AgentRow, shards: Sequence[int], most: int
+    tx: Tx, agent: AgentRow, kinds: Collection[str], shards: Sequence[int], most: int
 ) -> list[ClaimedJobs]:
     # Canaries are always claimed by `_claim_canaries`.
-    refused = [*CAPABILITY]
+    refused = [kind for kind in CAPABILITY if not is_capable(kind, kinds)]
+    refused.append(MonitorType.ASYNC_CANARY)
     if agent.carrier < Generation.SCENARIOS:
         refused.append(MonitorType.SYNTHETIC)
     plain = agent.carrier < Generation.PASSWORDS
@@ -158,16 +159,13 @@ async def _record_too_old(
     tx: Tx, agent: AgentRow, refused: Sequence[_Window], carried: Mapping[MonitorKey, Carried]
 ) -> None:
     """Records `carrier_too_old` for monitors that no agent or worker of the region can run."""
-    old = [
-        w.key for w in refused if w.key in carried and _generation(carried[w.key]) > agent.carrier
-    ]
-    if not old or await has_worker(tx, agent.region):
+    if not refused or await has_worker(tx, agent.region):
         return
-    newest = await agents.select_newest_carrier(tx, agent.region) or 0
+    newest, kinds = await agents.select_abilities(tx, agent.region)
     troubles = {
         key: (ProbeErrorReason.CARRIER_TOO_OLD, tx.now)
-        for key in sorted(set(old))
-        if _generation(carried[key]) > newest
+        for key in sorted({window.key for window in refused} & carried.keys())
+        if not _fits(carried[key], newest, kinds)
     }
     if troubles:
         await record_probe_errors(tx, troubles)

@@ -1,15 +1,15 @@
 """Tests of checks before they are saved, for agents: lease and answer.
 
 A test is leased to one agent or worker of its region. Only an agent that declares CHECK_TEST and
-understands every carrier generation receives one, since an encrypted test does not show what it
-needs before it is leased.
+the capability of the monitor type, and understands every carrier generation, receives one: an
+encrypted test does not show which generation it needs before it is leased.
 """
 
 from collections.abc import Collection
 from typing import Final
 from uuid import UUID
 
-from ....probes.jobs.agent_protocol import CHECK_TEST, Generation
+from ....probes.jobs.agent_protocol import CAPABILITY, CHECK_TEST, Generation, is_capable
 from ...engine.pools import Tx
 from ...monitors.rows import CheckTest
 from ...monitors.tables import check_tests
@@ -26,7 +26,11 @@ async def lease_tests(
     if CHECK_TEST not in kinds or agent.carrier < max(Generation):
         return []
     return await check_tests.lease_check_tests(
-        tx, agent.holder, [agent.region], min(most, TESTS_MOST)
+        tx,
+        agent.holder,
+        [agent.region],
+        min(most, TESTS_MOST),
+        refused=[kind for kind in CAPABILITY if not is_capable(kind, kinds)],
     )
 
 

@@ -13,13 +13,16 @@ from ...engine.pools import Tx
 from ..rows import CheckTest
 
 _INSERT = """
-insert into check_tests (uid, region, document, document_ciphertext, created_at, claim_until)
-values (%(uid)s, %(region)s, %(document)s::jsonb, %(sealed)s, at(%(now)s), at(%(until)s))
+insert into check_tests
+  (uid, region, type, document, document_ciphertext, created_at, claim_until)
+values
+  (%(uid)s, %(region)s, %(type)s, %(document)s::jsonb, %(sealed)s, at(%(now)s), at(%(until)s))
 """
 _LEASE = """
 update check_tests set holder = %(process)s where uid = any(array(
   select uid from check_tests
   where region = any(%(regions)s::text[]) and holder is null and claim_until > at(%(now)s)
+    and (type is null or type <> all(%(refused)s::text[]))
   order by created_at limit %(most)s for update skip locked))
 returning uid, document::text, document_ciphertext
 """
@@ -40,18 +43,38 @@ def place_of(trial: UUID) -> CipherContext:
 
 
 async def insert_check_test(
-    tx: Tx, uid: UUID, region: str, document: str | None, sealed: bytes | None, until: Instant
+    tx: Tx,
+    uid: UUID,
+    region: str,
+    type_: str,
+    document: str | None,
+    sealed: bytes | None,
+    until: Instant,
 ) -> None:
     await tx.execute(
-        _INSERT, uid=uid, region=region, document=document, sealed=sealed, now=tx.now, until=until
+        _INSERT,
+        uid=uid,
+        region=region,
+        type=type_,
+        document=document,
+        sealed=sealed,
+        now=tx.now,
+        until=until,
     )
 
 
 async def lease_check_tests(
-    tx: Tx, process: UUID, regions: Sequence[str], most: int
+    tx: Tx, process: UUID, regions: Sequence[str], most: int, refused: Sequence[str] = ()
 ) -> list[CheckTest]:
+    """Leases tests, without those of `refused` monitor types."""
     return await tx.structs(
-        CheckTest, _LEASE, process=process, regions=list(regions), most=most, now=tx.now
+        CheckTest,
+        _LEASE,
+        process=process,
+        regions=list(regions),
+        refused=list(refused),
+        most=most,
+        now=tx.now,
     )
 
 

@@ -12,9 +12,15 @@ async def delete_check_test(tx: Tx, uid: UUID) -> None:
 
 
 async def insert_check_test(
-    tx: Tx, uid: UUID, region: str, document: str | None, sealed: bytes | None, until: Instant
+    tx: Tx,
+    uid: UUID,
+    region: str,
+    type_: str,
+    document: str | None,
+    sealed: bytes | None,
+    until: Instant,
 ) -> None:
-    await check_tests.insert_check_test(tx, uid, region, document, sealed, until)
+    await check_tests.insert_check_test(tx, uid, region, type_, document, sealed, until)
 
 
 async def pop_answer(tx: Tx, uid: UUID) -> str | None:

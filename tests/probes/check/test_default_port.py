@@ -32,7 +32,7 @@ def test_without_a_default_the_port_is_required() -> None:
 
 
 def test_each_protocol_has_its_port() -> None:
-    kinds = ("postgres", "mysql", "redis", "rabbitmq", "ssh", "tls", "grpc", "tcp")
+    kinds = ("postgres", "mysql", "redis", "rabbitmq", "ssh", "smtp", "tls", "grpc", "tcp")
     specs = {kind: spec_of(kind) for kind in kinds}
     found = {kind: spec.default_port for kind, spec in specs.items() if spec is not None}
     assert found == {
@@ -41,6 +41,7 @@ def test_each_protocol_has_its_port() -> None:
         "redis": 6379,
         "rabbitmq": 5672,
         "ssh": 22,
+        "smtp": 25,
         "tls": 443,
         "grpc": 443,
         # Any protocol.

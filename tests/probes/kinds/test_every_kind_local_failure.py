@@ -33,6 +33,7 @@ REFERENCES: dict[tuple[str, str], dict[str, Any]] = {
     ("rabbitmq", "password_ref"): {"username": "watcher"},
     ("ssh", "password_ref"): {"username": "watcher"},
     ("ssh", "private_key_ref"): {"username": "watcher"},
+    ("smtp", "password_ref"): {"username": "watcher", "encryption": "tls"},
 }
 TARGETS = {"http": "http://127.0.0.1:1/", "promql": "http://127.0.0.1:1/"}
 
