@@ -29,7 +29,7 @@ from ..check.target import read_host_port
 from ..net.bounded_reader import Reader
 from ..net.dial import DialedConnection
 from ..net.egress import Egress
-from ..net.mysql_session import SSL, UNKNOWN_VARIABLE, MysqlSession, Value
+from ..net.sessions.mysql_session import SSL, UNKNOWN_VARIABLE, MysqlSession, Value
 from ..net.tls_contexts import expires_at_us
 
 CONVERSATION_BYTES_MOST = 256 * 1024

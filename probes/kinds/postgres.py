@@ -29,8 +29,8 @@ from ..check.target import read_host_port
 from ..net.bounded_reader import Reader
 from ..net.dial import DialedConnection
 from ..net.egress import Egress
-from ..net.postgres_session import PostgresSession, Row
-from ..net.starttls import SSL_REQUEST
+from ..net.sessions.postgres_session import PostgresSession, Row
+from ..net.sessions.starttls import SSL_REQUEST
 from ..net.tls_contexts import expires_at_us
 
 CONVERSATION_BYTES_MOST = 256 * 1024

@@ -30,7 +30,7 @@ from ..net.bounded_reader import Reader
 from ..net.egress import Egress
 
 if TYPE_CHECKING:
-    from ..net.ssh_session import SshResult
+    from ..net.sessions.ssh_session import SshResult
 
 COMMAND_LONGEST = 4_096
 # Text that a server may send before its version (RFC 4253, 4.2), and the longest pause in it. A
@@ -47,7 +47,7 @@ HOST_KEY_KINDS = (
     ("ecdsa-sha2-nistp384",),
     ("ecdsa-sha2-nistp521",),
 )
-_SESSION = "leadline.probes.net.ssh_session"
+_SESSION = "leadline.probes.net.sessions.ssh_session"
 _KEXINIT = 20
 _COOKIE_BYTES = 16
 _PIN = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
@@ -222,7 +222,7 @@ async def _attempt(
     pin, user = check.text("host_key_sha256"), check.text("username")
 
     async def work(sock: socket.socket) -> "SshResult | None":
-        from ..net import ssh_session
+        from ..net.sessions import ssh_session
 
         if user:
             login = ssh_session.Login(user, *secrets, check.text("command"))

@@ -13,7 +13,7 @@ from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, ProbePhase
 from ..check.target import BadTarget, read_host, read_host_port
 from ..net.egress import Egress
-from ..net.starttls import start_tls
+from ..net.sessions.starttls import start_tls
 from ..net.tls_contexts import expires_at_us
 
 WARN_DAYS = 14

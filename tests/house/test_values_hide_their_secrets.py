@@ -19,7 +19,7 @@ from leadline.probes.kinds.synthetic.scenario import read_scenario
 from leadline.probes.kinds.synthetic.synthetic_probe import _Run
 from leadline.probes.kinds.synthetic.template import Values
 from leadline.probes.net.http_exchange import HttpRequest, HttpResponse, RawResponse
-from leadline.probes.net.ssh_session import Login
+from leadline.probes.net.sessions.ssh_session import Login
 from leadline.probes.net.tls_contexts import ClientCertificate, TlsContexts
 from leadline.storage.monitors.rules.monitor import MonitorDraft, MonitorType
 

@@ -19,7 +19,7 @@ from leadline.probes.check.failure import TargetFailure
 from leadline.probes.check.phase_timer import Stopwatch
 from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.net.bounded_reader import Reader
-from leadline.probes.net.mysql_session import (
+from leadline.probes.net.sessions.mysql_session import (
     CONNECT_WITH_DB,
     LOGIN_PACKETS_MOST,
     PLUGIN_AUTH,

@@ -15,7 +15,7 @@ from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason
 from leadline.probes.net.bounded_reader import Reader
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
-from leadline.probes.net.postgres_session import PostgresSession
+from leadline.probes.net.sessions.postgres_session import PostgresSession
 from tests.support.peers.real_servers import HOST
 from tests.support.peers.servers import Prober, serving
 

@@ -15,8 +15,8 @@ from pamqp import commands, frame
 from leadline.probes.check.failure import TargetFailure
 from leadline.probes.check.phase_timer import Stopwatch
 from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
-from leadline.probes.net.amqp_session import FRAME_BYTES_MOST, AmqpSession
 from leadline.probes.net.bounded_reader import Reader
+from leadline.probes.net.sessions.amqp_session import FRAME_BYTES_MOST, AmqpSession
 from tests.probes.kinds.test_http import serving_tls
 from tests.support.peers.real_servers import HOST
 from tests.support.peers.servers import Prober, answer, answering, serving

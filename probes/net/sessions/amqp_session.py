@@ -11,9 +11,9 @@ from typing import Final, TypeVar
 
 from pamqp import base, commands, constants, exceptions, frame, header, heartbeat
 
-from ..check.failure import TargetFailure
-from ..check.result import FailureClass
-from .bounded_reader import Reader
+from ...check.failure import TargetFailure
+from ...check.result import FailureClass
+from ..bounded_reader import Reader
 
 # Largest frame that RabbitMQ accepts before the limits are negotiated (the protocol: 4096). Later
 # expected frames are shorter. pamqp decodes such a frame in at most 5 ms, and a frame of 128 KiB in

@@ -11,9 +11,9 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ..check.failure import TargetFailure
-from ..check.result import FailureClass
-from .bounded_reader import Reader
+from ...check.failure import TargetFailure
+from ...check.result import FailureClass
+from ..bounded_reader import Reader
 
 PACKET_BYTES_MOST = 16 * 1024
 # Packets from a server in one login: three if it switches the plugin once. MariaDB switches to each

@@ -14,10 +14,10 @@ import asyncssh
 from asyncssh.packet import PacketDecodeError
 from asyncssh.saslprep import SASLPrepError
 
-from ..check.failure import LocalFailure, TargetFailure
-from ..check.result import FailureClass, UnknownReason
-from .asyncio_thread import charged
-from .sockets import class_of
+from ...check.failure import LocalFailure, TargetFailure
+from ...check.result import FailureClass, UnknownReason
+from ..asyncio_thread import charged
+from ..sockets import class_of
 
 OUTPUT_BYTES_MOST = 64 * 1024
 # Output that a server may send before it is read.

@@ -7,9 +7,9 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Final
 
-from ..check.failure import TargetFailure
-from ..check.result import FailureClass
-from .bounded_reader import Reader
+from ...check.failure import TargetFailure
+from ...check.result import FailureClass
+from ..bounded_reader import Reader
 
 # EHLO name for a mail server, which requires an address literal if there is no host name.
 EHLO_NAME: Final = "[127.0.0.1]"

@@ -11,11 +11,11 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ..check.failure import TargetFailure
-from ..check.result import FailureClass
-from .bounded_reader import Reader
-from .egress import Egress
-from .scram import ITERATIONS_ON_LOOP_MOST, MECHANISM, BadChallenge, Scram
+from ...check.failure import TargetFailure
+from ...check.result import FailureClass
+from ..bounded_reader import Reader
+from ..egress import Egress
+from ..scram import ITERATIONS_ON_LOOP_MOST, MECHANISM, BadChallenge, Scram
 
 VERSION = 196_608
 # Only rows and their descriptions are longer. Otherwise it is another protocol.

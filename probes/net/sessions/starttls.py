@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from ..check.failure import TargetFailure
-from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass
-from .bounded_reader import Reader
+from ...check.failure import TargetFailure
+from ...check.phase_timer import Stopwatch
+from ...check.result import FailureClass
+from ..bounded_reader import Reader
 from .smtp_session import SmtpSession
 
 CONVERSATION_BYTES_MOST = 16 * 1024

@@ -1,0 +1,1 @@
+"""Conversations of protocols on an open connection, one module per protocol."""
