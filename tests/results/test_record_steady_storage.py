@@ -5,12 +5,15 @@ from typing import Any
 
 import msgspec
 import pytest
+import trio
 
 from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant
 from leadline.storage.engine.pools import Rejected
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.rules.incoming_result import IncomingResult
+from leadline.storage.results.tables import results
 from leadline.storage.results.transactions.record_steady import copy_steady, record_steady
+from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.world import START, World
 
 
@@ -126,3 +129,25 @@ async def test_copying_leaves_results_of_changed_states_and_before_the_fence(wor
     assert await record(world, *arrivals, copied=True) == [False, False, True]
     assert await stored(world, rows[2]) == ([START + SECOND], [START])
     assert await stored(world, rows[0]) == await stored(world, rows[1]) == ([], [])
+
+
+async def test_copying_waits_for_a_writer_of_the_state_and_finds_its_version(world: World) -> None:
+    world.now = START
+    row, other = await world.monitor(), await world.monitor()
+    found: list[bool] = []
+
+    async def copy() -> None:
+        found.extend(
+            await record(world, run(world, row, START), run(world, other, START), copied=True)
+        )
+
+    async with trio.open_nursery() as nursery:
+        async with world.pool.transaction("change") as tx:
+            await results.lock_states(tx, [row.key])
+            await tx.execute(
+                "update monitor_states set version = version + 1 where monitor = %(m)s", m=row.id
+            )
+            nursery.start_soon(copy)
+            await until_blocked(world.pool)
+    assert found == [False, True]
+    assert await stored(world, row) == ([], [])
