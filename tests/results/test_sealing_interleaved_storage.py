@@ -116,6 +116,36 @@ async def test_an_open_recorder_transaction_blocks_the_fence(
             await moved.wait()
 
 
+_REFUSE = """
+create function refuse() returns trigger language plpgsql as $$
+begin raise check_violation using message = 'refused by the test'; end $$
+"""
+_REFUSES = """
+create trigger refuse before insert on expected_runs_all for each row
+when (new.monitor = {}) execute function refuse()
+"""
+
+
+async def test_a_shard_that_cannot_be_sealed_stops_no_other(world: World) -> None:
+    rows = [await world.monitor(region=region) for region in ("core", "eu")]
+    world.now = Instant(START + 2 * MINUTE)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    world.now = Instant(START + HOUR)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    sealer = MonitorSealer(world.pool, lambda: world.now)
+    for refused, other in (rows, rows[::-1]):
+        async with world.pool.transaction("refuse") as tx:
+            await tx.execute("drop function if exists refuse cascade")
+            await tx.execute(_REFUSE)
+            await tx.execute(_REFUSES.format(refused.id))
+        before = len(await world.ledger(refused)), len(await world.ledger(other))
+        world.now = Instant(world.now + 10 * MINUTE)
+        await Ticker(world.pool, lambda: world.now).pass_once()
+        await sealer.pass_once()
+        assert len(await world.ledger(refused)) == before[0]
+        assert len(await world.ledger(other)) > before[1]
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_however_late_results_come_the_figures_are_those_of_all_results(
     world: World, seed: int
