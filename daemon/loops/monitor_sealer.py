@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...storage.core.instant import HOUR, Instant
-from ...storage.engine.pools import Pool
+from ...storage.engine.pools import Pool, Rejected
 from ...storage.figures import tables as figures
 from ...storage.figures.transactions import chunks, roll_up_hour, watermark_of_shard
 from ...storage.results.tables import sealing as seals
@@ -33,15 +33,22 @@ class MonitorSealer:
         return staggered(REST_SECONDS)
 
     async def pass_once(self) -> int:
-        """Seals and rolls up all shards; returns the number of windows settled as missed."""
+        """Seals and rolls up all shards; returns the number of windows settled as missed.
+
+        A shard whose rows the database rejects stops no other shard.
+        """
         async with self._pool.transaction("list_shards", read_only=True) as tx:
             shards = await shards_queries.select_shards(tx)
         count = 0
         for shard in shards:
-            count += await self.seal(shard)
-            # Nothing before the next full hour can be settled yet.
-            if shard.rolled_up_through + HOUR <= self._clock():
-                await self.roll_up(shard.id)
+            try:
+                count += await self.seal(shard)
+                # Nothing before the next full hour can be settled yet.
+                if shard.rolled_up_through + HOUR <= self._clock():
+                    await self.roll_up(shard.id)
+            except Rejected as error:
+                given = {"region": shard.region, "shard": shard.id, "cause": str(error)}
+                log.error("shard not sealed", extra=given)
         return count
 
     async def seal(self, shard: Shard) -> int:

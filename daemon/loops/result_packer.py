@@ -63,6 +63,8 @@ class ResultPacker:
         self._monitors = MONITORS_AT_FIRST
         self._merged_monitors = MONITORS_AT_FIRST
         self._rest_seconds = IDLE_SECONDS
+        # The region that packing waits for, as it was logged.
+        self._waits_for = ""
         self.packed_rows = 0
         self.days_left: int | None = None
         self.failures: int | None = None
@@ -101,6 +103,10 @@ class ResultPacker:
             lambda tx: self._pack(tx, oldest),
             statement_timeout_seconds=STEP_TIMEOUT_SECONDS,
         )
+        if step.waits_for and step.waits_for != self._waits_for:
+            given = {"region": step.waits_for, "days_left": self.days_left}
+            log.error("results not packed, windows are not settled", extra=given)
+        self._waits_for = step.waits_for
         if step.outcome is not PackOutcome.NOTHING:
             self._count(step)
             _log_failures(step)

@@ -30,7 +30,7 @@ from ...storage.results.rules.incoming_result import (
     StoreResult,
 )
 from ...storage.results.transactions.record_results import record_results
-from ...storage.results.transactions.record_steady import record_steady
+from ...storage.results.transactions.record_steady import copy_steady, is_copied, record_steady
 from ...storage.scheduling.rules.expected_run import Verdict, verdict_of_result
 
 BATCH_MOST: Final = 200
@@ -296,8 +296,12 @@ class Recorder:
         """Stores steady writes; returns the results that need the locked path."""
         arrivals = [self._stamped(pending.arrival) for pending in batch]
         try:
-            async with self._pool.statement("record_steady") as tx:
-                stored = await record_steady(tx, arrivals)
+            if is_copied(arrivals):
+                async with self._pool.transaction("record_steady") as tx:
+                    stored = await copy_steady(tx, arrivals)
+            else:
+                async with self._pool.statement("record_steady") as tx:
+                    stored = await record_steady(tx, arrivals)
             self._is_away = False
         except (Unavailable, Rejected):
             # The locked path determines for each result whether it was written.

@@ -142,6 +142,19 @@ class Tx:
         await self._bounded(copied())
         return cursor.rowcount
 
+    async def copy_bytes(self, query: str, data: bytes) -> int:
+        """Executes `COPY … FROM STDIN (FORMAT binary)`. Returns the number of rows.
+
+        An error of the format is a programming error and raises Rejected."""
+        cursor = Cursor(self._connection)
+
+        async def copied() -> None:
+            async with cursor.copy(query.encode()) as copy:
+                await copy.write(data)
+
+        await self._bounded(copied())
+        return cursor.rowcount
+
     def lock_rank(self, rank: LockRank, what: str) -> None:
         """Records the rank of a lock. Each `lock_` function calls it.
 

@@ -1,5 +1,4 @@
-"""Disk and WAL for a million results, through the statement that stores them, ledger and indexes
-counted."""
+"""Disk and WAL for a million results in full batches, ledger and indexes counted."""
 
 from functools import partial
 from typing import Any
@@ -10,7 +9,7 @@ import trio
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.engine.pools import open_pool
 from leadline.storage.results.rules.incoming_result import IncomingResult
-from leadline.storage.results.transactions.record_steady import record_steady
+from leadline.storage.results.transactions.record_steady import copy_steady
 
 from ..support.processes.daemon_process import daemon
 from .seed import add_monitors
@@ -67,8 +66,8 @@ async def _store(dsn: str, keys: list[tuple[int, int, int]]) -> int:
                     _arrival(key, Instant(begin + n * 60 * SECOND + first * 1_000))
                     for key in keys[first : first + BATCH]
                 ]
-                async with pool.statement("bench") as tx:
-                    stored += sum(await record_steady(tx, batch))
+                async with pool.transaction("bench") as tx:
+                    stored += sum(await copy_steady(tx, batch))
     return stored
 
 

@@ -128,6 +128,12 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str], int]] = {
         {"leadline_packing_backlog": "3x420"},
         400,
     ),
+    "LeadlineResultsPackedApart": (
+        {"leadline_packing_failures": "2x60 3x360"},
+        # Failures of earlier days stay counted until their days are deleted.
+        {"leadline_packing_failures": "3x420"},
+        90,
+    ),
     "LeadlineBackupOld": (
         {"leadline_backup_verified_age_seconds": "130000x30"},
         {"leadline_backup_verified_age_seconds": "129000x30"},

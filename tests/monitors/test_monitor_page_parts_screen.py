@@ -14,6 +14,7 @@ from leadline.http.monitors.console.latency_range import (
     RANGES,
     RUNS_EACH,
     STEPS_MOST,
+    UNCOUNTED_US,
     LatencyRange,
     axis_of_latency,
     exact_axis,
@@ -24,7 +25,7 @@ from leadline.http.monitors.console.monitor_data import SLOTS_MOST, course_axis
 from leadline.http.ui.failure_help import FAILURES, REFUSALS, TROUBLES, explain_failure
 from leadline.probes.check.result import FailureClass, UnknownReason
 from leadline.probes.check.target import BadTarget
-from leadline.storage.core.instant import HOUR, SECOND, Instant
+from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.results.queries.results import HeartbeatRow
 from leadline.storage.scheduling.rules.run_schedule import ScheduleTerm, anchor_for, windows
@@ -179,7 +180,7 @@ def test_a_number_is_called_what_its_protocol_calls_it(kind: str, said: str) -> 
     assert verdict_text(beat, kind) == said
 
 
-@given(INTERVALS, st.integers(0, 40 * 86_400), st.integers(1, 31 * 86_400))
+@given(INTERVALS, st.integers(0, 40 * 86_400), st.integers(1, 366 * 86_400))
 def test_an_axis_of_two_instants_contains_them_in_few_steps(
     interval: int, ago: int, seconds: int
 ) -> None:
@@ -188,7 +189,11 @@ def test_an_axis_of_two_instants_contains_them_in_few_steps(
     axis = exact_axis(row(interval, 1), begin, end, NOW)
     assert axis.from_at <= begin < axis.start(1)
     assert axis.until >= end
-    assert axis.many <= max(RUNS_EACH, STEPS_MOST) + 1
+    many = STEPS_MOST if end - begin <= UNCOUNTED_US else 366
+    assert axis.many <= max(RUNS_EACH, many) + 1
+    # Long ranges have the days that are counted.
+    if end - begin > UNCOUNTED_US and axis.step_us != interval * SECOND:
+        assert axis.step_us % DAY == axis.from_at % DAY == 0
     # A step of one run each, or of two and more, so that an empty step is a real gap.
     assert axis.step_us == interval * SECOND or axis.step_us >= 2 * interval * SECOND
 
@@ -234,6 +239,6 @@ def test_a_range_has_an_order_and_a_longest_length() -> None:
     assert day.from_at is not None
     assert day.to is not None
     assert day.to - day.from_at == 24 * HOUR
-    for to in ("2026-01-01T00:00", "2026-02-02T00:00"):
+    for to in ("2026-01-01T00:00", "2027-01-03T00:00"):
         with pytest.raises(Refused, match="after from"):
             read_range("", "2026-01-01T00:00", to)

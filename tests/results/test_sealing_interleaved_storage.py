@@ -22,6 +22,7 @@ from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.rules.incoming_result import IncomingResult, StoreOutcome
 from leadline.storage.results.tables import sealing as seals
 from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.results.transactions.record_steady import copy_steady
 from leadline.storage.results.transactions.seal_windows import seal_windows
 from leadline.storage.scheduling.rules.run_schedule import windows
 from leadline.storage.scheduling.tables import shards as schedules
@@ -90,7 +91,10 @@ async def test_every_order_gives_one_verdict_and_one_stored_result(
     assert (await world.state(row))[0] == ("pending" if after_fence else "up")
 
 
-async def test_an_open_recorder_transaction_blocks_the_fence(world: World) -> None:
+@pytest.mark.parametrize("record", [record_results, copy_steady])
+async def test_an_open_recorder_transaction_blocks_the_fence(
+    world: World, record: Callable[..., Awaitable[object]]
+) -> None:
     row = await world.monitor(interval_seconds=60, timeout_seconds=10)
     due = await reserved_window(world, row)
     world.now = Instant(due + 200 * SECOND)
@@ -104,12 +108,42 @@ async def test_an_open_recorder_transaction_blocks_the_fence(world: World) -> No
 
     async with trio.open_nursery() as nursery:
         async with world.pool.transaction("record") as tx:
-            await record_results(tx, [world.result(row, due, True, dues=(due,), windowed=True)])
+            await record(tx, [world.result(row, due, True, dues=(due,), windowed=True, version=1)])
             nursery.start_soon(move)
             await until_blocked(world.pool)
             assert not moved.is_set(), "the fence moved past a result that was not committed"
         with trio.fail_after(30):
             await moved.wait()
+
+
+_REFUSE = """
+create function refuse() returns trigger language plpgsql as $$
+begin raise check_violation using message = 'refused by the test'; end $$
+"""
+_REFUSES = """
+create trigger refuse before insert on expected_runs_all for each row
+when (new.monitor = {}) execute function refuse()
+"""
+
+
+async def test_a_shard_that_cannot_be_sealed_stops_no_other(world: World) -> None:
+    rows = [await world.monitor(region=region) for region in ("core", "eu")]
+    world.now = Instant(START + 2 * MINUTE)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    world.now = Instant(START + HOUR)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    sealer = MonitorSealer(world.pool, lambda: world.now)
+    for refused, other in (rows, rows[::-1]):
+        async with world.pool.transaction("refuse") as tx:
+            await tx.execute("drop function if exists refuse cascade")
+            await tx.execute(_REFUSE)
+            await tx.execute(_REFUSES.format(refused.id))
+        before = len(await world.ledger(refused)), len(await world.ledger(other))
+        world.now = Instant(world.now + 10 * MINUTE)
+        await Ticker(world.pool, lambda: world.now).pass_once()
+        await sealer.pass_once()
+        assert len(await world.ledger(refused)) == before[0]
+        assert len(await world.ledger(other)) > before[1]
 
 
 @pytest.mark.parametrize("seed", range(4))

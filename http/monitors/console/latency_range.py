@@ -17,11 +17,23 @@ RANGES: Final = {
     "24h": (DAY, 5 * MINUTE),
     "7d": (7 * DAY, 30 * MINUTE),
     "30d": (30 * DAY, 2 * HOUR),
+    "90d": (90 * DAY, DAY),
+    "1y": (365 * DAY, DAY),
 }
-WORDS: Final = {"1h": "1 h", "24h": "24 h", "7d": "7 d", "30d": "30 d"}
+WORDS: Final = {
+    "1h": "1 h",
+    "24h": "24 h",
+    "7d": "7 d",
+    "30d": "30 d",
+    "90d": "90 d",
+    "1y": "1 y",
+}
 SINCE_START: Final = "start"
 CUSTOM: Final = "custom"
-LONGEST_US: Final = 31 * DAY
+# The longest range that the latency API answers with points of a day is longer.
+LONGEST_US: Final = 366 * DAY
+# In longer ranges, a step is a day in UTC or more, because packed days are counted.
+UNCOUNTED_US: Final = 31 * DAY
 # Up to this number of runs, each run is a step.
 RUNS_EACH: Final = 150
 STEPS_MOST: Final = 300
@@ -55,7 +67,7 @@ def read_range(name: str, from_text_: str, to_text_: str, zone: str = "") -> Lat
     if end - begin < SECOND:
         raise Refused("invalid", "to", "must be after from")
     if end - begin > LONGEST_US:
-        raise Refused("invalid", "to", "must be at most 31 days after from")
+        raise Refused("invalid", "to", "must be at most 366 days after from")
     return LatencyRange(CUSTOM, begin, end)
 
 
@@ -86,7 +98,8 @@ def exact_axis(row: MonitorRow, begin: Instant, end: Instant, now: Instant) -> A
     if length_us <= RUNS_EACH * interval_us:
         step_us, origin = interval_us, anchor_for(row.uid, interval_us, now)
     else:
-        least_us = max(2 * interval_us, length_us // STEPS_MOST)
+        fine_us = length_us // STEPS_MOST if length_us <= UNCOUNTED_US else DAY
+        least_us = max(2 * interval_us, fine_us)
         step_us, origin = next((s for s in _STEPS if s >= least_us), _STEPS[-1]), Instant(0)
     start = begin - (begin - origin) % step_us
     many = max(-(-(end - start) // step_us), 1)
@@ -120,5 +133,5 @@ def axis_of_latency(row: MonitorRow, range_name: str, now: Instant) -> Axis:
 
 
 def tick_distance(length_us: int, distances: Sequence[int]) -> int:
-    """Returns the first distance with at most 12 ticks, else a week."""
-    return next((us for us in distances if length_us <= 12 * us), 7 * DAY)
+    """Returns the first distance with at most 12 ticks, else 30 days."""
+    return next((us for us in distances if length_us <= 12 * us), 30 * DAY)

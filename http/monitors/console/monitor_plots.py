@@ -46,7 +46,7 @@ _VERDICTS = {
     "withheld": RunSlot.WITHHELD,
     "reserved": RunSlot.RESERVED,
 }
-_APART = (MINUTE, 2 * MINUTE, 10 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, DAY, 3 * DAY)
+_APART = (MINUTE, 2 * MINUTE, 10 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, DAY, 3 * DAY, 8 * DAY)
 _COURSE = {HOUR: "The last hour", DAY: "The last day"}
 
 
@@ -247,7 +247,14 @@ def _point(facts: MonitorFacts, axis: Axis, slot: int, item: LatencyBin | None) 
 
 
 def _long(name: str) -> str:
-    long = {"1h": "1 hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days"}
+    long = {
+        "1h": "1 hour",
+        "24h": "24 hours",
+        "7d": "7 days",
+        "30d": "30 days",
+        "90d": "90 days",
+        "1y": "365 days",
+    }
     return long.get(name, "since start" if name == SINCE_START else "selected range")
 
 

@@ -40,7 +40,7 @@ from .settings_table import monitors_named, settings
 class MonitorQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
     """`from` and `to` are instants, or local times of `zone` (default UTC), of a custom range."""
 
-    range: Literal["", "start", "1h", "24h", "7d", "30d"] = ""
+    range: Literal["", "start", "1h", "24h", "7d", "30d", "90d", "1y"] = ""
     from_: str = ""
     zone: str = ""
     to: str = ""

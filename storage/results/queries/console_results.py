@@ -12,6 +12,8 @@ from ...engine.pools import Tx
 from ...scheduling.queries import shards
 from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
+from ..tables.latency_days import select_counted_days
+from .latency import spans_between
 
 # Upper limit of freshness: three times the longest interval, plus a day of grace.
 LONGEST_HOLD_US = 4 * DAY
@@ -38,6 +40,15 @@ select date_bin(%(step_us)s * interval '1 microsecond', ts, at(%(from_at)s)),
   percentile_disc(0.95) within group (order by latency_ms) filter (where up)
 from heartbeats_in(%(org)s::int, %(monitor)s::int, at(%(from_at)s), at(%(to_at)s))
 group by 1 order by 1
+"""
+_LATENCY_OF_DAYS = """
+select date_trunc('day', h.ts, 'UTC'),
+  count(*) filter (where up), count(*) filter (where not up),
+  percentile_disc(0.5) within group (order by latency_ms) filter (where up),
+  percentile_disc(0.95) within group (order by latency_ms) filter (where up)
+from unnest(%(sinces)s::bigint[], %(untils)s::bigint[]) as k(since, until)
+  cross join lateral heartbeats_in(%(org)s::int, %(monitor)s::int, at(k.since), at(k.until)) h
+group by 1
 """
 
 
@@ -104,7 +115,12 @@ async def select_maintenance(
 async def select_latency_bins(
     tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant, step_us: int
 ) -> list[LatencyBin]:
-    """Returns bins by step from `from_at`. A step without results has no row."""
+    """Returns bins by step from `from_at`. A step without results has no row.
+
+    Steps of a day in UTC come from counted days. Only other days are decoded.
+    """
+    if step_us == DAY and from_at % DAY == 0:
+        return await _select_days(tx, key, TimeSpan(from_at, to_at))
     return await tx.structs(
         LatencyBin,
         _LATENCY,
@@ -114,3 +130,18 @@ async def select_latency_bins(
         to_at=to_at,
         step_us=step_us,
     )
+
+
+async def _select_days(tx: Tx, key: MonitorKey, span: TimeSpan) -> list[LatencyBin]:
+    counted = await select_counted_days(tx, key, span)
+    rest = spans_between(span, [day.start for day in counted])
+    found = await tx.structs(
+        LatencyBin,
+        _LATENCY_OF_DAYS,
+        org=key[0],
+        monitor=key[1],
+        sinces=[one.from_ for one in rest],
+        untils=[one.until for one in rest],
+    )
+    found += [LatencyBin(d.start, d.good, d.bad, d.p50_ms, d.p95_ms) for d in counted]
+    return sorted(found, key=lambda item: item.start)

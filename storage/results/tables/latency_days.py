@@ -33,8 +33,8 @@ where v.org = k.org and v.monitor = k.monitor
 def _put(rows: str) -> str:
     """Returns the statement. A day whose results all failed gets a row without buckets."""
     return f"""
-insert into latency_days (org, monitor, day, good, p50_ms, p95_ms, p99_ms, buckets, counts)
-select k.org, k.monitor, at(%(from_at)s), d.good, d.p[1], d.p[2], d.p[3],
+insert into latency_days (org, monitor, day, good, bad, p50_ms, p95_ms, p99_ms, buckets, counts)
+select k.org, k.monitor, at(%(from_at)s), d.good, d.results - d.good, d.p[1], d.p[2], d.p[3],
   coalesce(b.buckets, '{{}}'), coalesce(b.counts, '{{}}')
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   cross join lateral (
@@ -51,7 +51,7 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
       group by 1) counted) b
 where d.results >= {COUNTED_LEAST}
 on conflict (org, monitor, day) do update
-  set good = excluded.good, p50_ms = excluded.p50_ms, p95_ms = excluded.p95_ms,
+  set good = excluded.good, bad = excluded.bad, p50_ms = excluded.p50_ms, p95_ms = excluded.p95_ms,
     p99_ms = excluded.p99_ms, buckets = excluded.buckets, counts = excluded.counts
 """
 
@@ -79,6 +79,19 @@ union all
 select null, sum(u.count)::bigint, null, null, null, u.bucket
 from d cross join lateral unnest(d.buckets, d.counts) as u(bucket, count) group by u.bucket
 """
+# A day without the number of failures was counted by an earlier version.
+_DAYS: Final = """
+select day, good, coalesce(bad, (
+    select count(*) from restored_heartbeats h
+    where h.org = d.org and h.monitor = d.monitor and h.piece_up && array[false]
+      and h.piece_from > d.day - interval '7 days' and h.piece_from < d.day + interval '1 day'
+      and h.ts >= d.day and h.ts < d.day + interval '1 day' and not h.up))::int,
+  p50_ms, p95_ms
+from latency_days d
+where org = %(org)s and monitor = %(monitor)s and day >= at(%(from_at)s) and day < at(%(until)s)
+  and day + interval '1 day' <= least(at(%(until)s), (select packed_through from packing))
+order by day
+"""
 _DELETE_OLD: Final = """
 delete from latency_days where ctid = any(array(
   select ctid from latency_days where day < at(%(before)s) limit %(most)s))
@@ -101,6 +114,16 @@ class Counted(msgspec.Struct, frozen=True):
     p95_ms: float | None
     p99_ms: float | None
     bucket: int | None
+
+
+class CountedDay(msgspec.Struct, frozen=True):
+    """Results of a packed day. The percentiles cover good results, None without any."""
+
+    start: Instant
+    good: int
+    bad: int
+    p50_ms: int | None
+    p95_ms: int | None
 
 
 async def put_days_from_rows(tx: Tx, keys: Sequence[MonitorKey], day: TimeSpan) -> None:
@@ -133,6 +156,12 @@ async def select_latency_days(tx: Tx, key: MonitorKey, span: TimeSpan) -> list[C
     """Returns the counted days that begin in the span, and the buckets of all of them."""
     those = {"org": key[0], "monitor": key[1], "from_at": span.from_, "until": span.until}
     return await tx.structs(Counted, _IN, **those)
+
+
+async def select_counted_days(tx: Tx, key: MonitorKey, span: TimeSpan) -> list[CountedDay]:
+    """Returns the counted days within the span, in order."""
+    those = {"org": key[0], "monitor": key[1], "from_at": span.from_, "until": span.until}
+    return await tx.structs(CountedDay, _DAYS, **those)
 
 
 async def delete_old_days(tx: Tx, before: Instant, most: int) -> int:

@@ -58,39 +58,54 @@ _CHECKSUMS: Final = {
 
 
 def _arrays(number: str) -> str:
-    """Returns the SQL of base and arrays of a number.
+    """Returns the SQL of the arrays of a number, aggregated over the rows `u` of a piece `a`.
 
     The filters save the work for arrays that the piece does not have.
     """
-    distance, most = f"d.d_{number}", f"d.max_{number}"
-    wide = f"min({most}) > 127"
+    distance, most = f"(u.{number} - a.base_{number})", f"a.max_{number}"
     shift = f"(case when {most} > 127 then 16 else 0 end)"
     return f"""
-    min(d.base_{number}) as {number}_base,
     array_agg((({distance} & 65535) - 32768)::smallint) filter (where {most} > 127)
       as {number}_low,
-    case
-      when min(d.base_{number}) is null then null
-      when not {wide} and min({most}) = 0 and not bool_or({distance} is null) then null
-      else array_agg((({distance} >> {shift}) & 127)::integer::"char")
-        filter (where {most} <= 127 or {most} >= 65536) end as {number}_mid,
+    array_agg((({distance} >> {shift}) & 127)::integer::"char")
+      filter (where {most} >= 65536 or {most} between 1 and 127
+        or {most} = 0 and a.count_{number} < a.results) as {number}_mid,
     array_agg(({distance} >> ({shift} + 7))::integer) filter (where {most} >= 1 << 23)
       as {number}_top"""
 
 
 def _read(packed: str, raw: str, time: str, numbers: dict[str, str], states: str) -> str:
-    """Returns the CTE of the rows to pack, numbered by monitor."""
-    values = ", ".join(f"{expression} as v_{name}" for name, expression in numbers.items())
+    """Returns the CTE of the rows to pack, with the number of their piece."""
+    values = ", ".join(f"{expression} as {name}" for name, expression in numbers.items())
     return f"""
 r as (
-  select key.g, t.org, t.monitor, t.{time} as t, {states}, {values},
-    {_CHECKSUMS[packed]} as checksum, hash_record_extended(row({states}), 0) as state_hash,
-    row_number() over w - 1 as n, t.{time} - lag(t.{time}) over w as gap
+  select key.g << 32 | (row_number() over w - 1) / %(piece_rows)s::int as piece,
+    t.org, t.monitor, t.{time} as t, {states}, {values},
+    {_CHECKSUMS[packed]} as checksum, t.{time} - lag(t.{time}) over w as gap
   from unnest(%(orgs)s::int[], %(monitors)s::int[]) with ordinality as key(org, monitor, g)
     -- One index scan for each monitor: OFFSET keeps the planner from joining the tables.
     cross join lateral (select * from {raw} t where t.org = key.org and t.monitor = key.monitor
       and t.{time} >= at(%(from_at)s) and t.{time} < at(%(until_at)s) offset 0) t
   window w as (partition by key.g order by t.{time}))"""
+
+
+def _states(state: Sequence[str]) -> str:
+    """Returns the SQL of the dictionary of a piece `a`, and of the index of each row.
+
+    The entries are in the order of their first rows. Most pieces have one, which their first row
+    tells.
+    """
+    entries = ", ".join(
+        f"array_agg({x} order by i) filter (where i = first) as state_{x}" for x in state
+    )
+    columns = ", ".join(f"case when a.is_uniform then a.{x}[1:1] else a.{x} end" for x in state)
+    return f"""
+  select case when max(k) > 1 then array_agg(k::smallint order by i) end as state, {entries}
+  from (
+    select x.*, dense_rank() over (order by first) as k
+    from (
+      select u.*, min(i) over (partition by {", ".join(state)}) as first
+      from unnest({columns}) with ordinality as u({", ".join(state)}, i)) x) y"""
 
 
 def _pack(
@@ -103,64 +118,61 @@ def _pack(
 ) -> str:
     """Returns the statement that inserts the pieces of some monitors in a range of time.
 
-    The aggregates rely on the order of the subquery `d`: an ORDER BY in each would sort each alone.
-    `before` are CTEs that `raw` refers to. `piece_rows` is a parameter of the statement.
+    The rows of a piece are collected in arrays, because a second pass needs the smallest numbers of
+    the first. The aggregates rely on the order of `ordered`, and those of arrays on the order of
+    their elements: an ORDER BY in each would sort each alone. `before` are CTEs that `raw` refers
+    to. `piece_rows` is a parameter of the statement.
     """
     every = ("away", *numbers)
     states = ", ".join(state)
-    bases = ", ".join(
-        f"min(v_{name}) as base_{name}, max(v_{name}) - min(v_{name}) as max_{name}"
-        for name in every
+    collected = ", ".join(
+        f"array_agg({n}) as {n}, count({n}) as count_{n}, min({n}) as base_{n},"
+        f" max({n}) - min({n}) as max_{n}"
+        for n in numbers
     )
-    distances = ", ".join(
-        f"v_{name} - base_{name} as d_{name}, base_{name}, max_{name}" for name in every
+    # Whether all rows have the same values. There is no least boolean.
+    uniform = " and ".join(
+        f"(count({x}) = 0 or count({x}) = count(*) and {least}({x}) = {most}({x}))"
+        for x in state
+        for least, most in [("bool_and", "bool_or") if x == "up" else ("min", "max")]
     )
     columns = ", ".join(f"{name}_{part}" for name in every for part in _PARTS)
+    values = ", ".join(f"a.base_{n}, c.{n}_low, c.{n}_mid, c.{n}_top" for n in every)
     return f"""
 with {before} {_read(packed, raw, time, numbers, states)},
--- A piece has one number, because the planner misjudges a join by several columns.
-p as materialized (
-  select r.*, r.g << 32 | n / %(piece_rows)s::int as piece, (n %% %(piece_rows)s::int)::int as i
-  from r),
-o as materialized (
-  select q.*, from_at - step / 2 * interval '1 microsecond' as origin
-  from (
-    select piece, min(org) as org, min(monitor) as monitor, min(t) as from_at, max(t) as until_at,
-      count(*) as results, bit_xor(checksum) as checksum,
-      greatest(1, coalesce(round(date_part('epoch',
-        percentile_disc(0.5) within group (order by gap)))::bigint, 1)) * 1000000 as step
-    from p group by piece) q),
-f as materialized (
-  select a.*, (away / step - i)::int as skipped, away %% step as v_away
-  from (
-    select p.*, o.step, round(date_part('epoch', p.t - o.origin) * 1000000)::bigint as away
-    from p join o using (piece)) a),
-b as (select piece, {bases} from f group by piece),
-k as materialized (
-  select piece, state_hash, {states},
-    row_number() over (partition by piece order by min(i)) as k
-  from p group by piece, state_hash, {states}),
-s as (
-  select piece, {", ".join(f"array_agg({name} order by k) as state_{name}" for name in state)}
-  from k group by piece),
-d as (
-  select f.piece, f.skipped, k.k, {distances}
-  from f join b using (piece)
-    join k on k.piece = f.piece and k.state_hash = f.state_hash
-      and {" and ".join(f"k.{name} is not distinct from f.{name}" for name in state)}
-  order by f.piece, f.i),
-c as (
-  select d.piece,
-    case when bool_or(d.skipped <> 0) then array_agg(d.skipped) end as skipped,
-    case when max(d.k) > 1 then array_agg(d.k::smallint) end as state,
-    {", ".join(_arrays(name) for name in every)}
-  from d group by d.piece)
+ordered as (select * from r order by piece, t),
+collected as materialized (
+  select piece, min(org) as org, min(monitor) as monitor, min(t) as from_at, max(t) as until_at,
+    count(*) as results, bit_xor(checksum) as checksum, array_agg(t) as instants,
+    array_agg(gap) as gaps, {collected},
+    {", ".join(f"array_agg({x}) as {x}" for x in state)}, {uniform} as is_uniform
+  from ordered group by piece),
+stepped as (
+  select collected.*, s.step, from_at - s.step / 2 * interval '1 microsecond' as origin
+  from collected cross join lateral (
+    select greatest(1, coalesce(round(date_part('epoch',
+      percentile_disc(0.5) within group (order by gap)))::bigint, 1)) * 1000000 as step
+    from unnest(gaps) as u(gap)) s),
+a as (
+  select stepped.*, away.*
+  from stepped cross join lateral (
+    select array_agg(skip) as skips, bool_or(skip <> 0) as is_skipping, array_agg(away) as away,
+      count(*) as count_away, min(away) as base_away, max(away) - min(away) as max_away
+    -- Without OFFSET the planner would compute the distance for each use.
+    from (select (us / step - i + 1)::int as skip, us %% step as away
+      from (select round(date_part('epoch', u.t - origin) * 1000000)::bigint as us, i
+        from unnest(instants) with ordinality as u(t, i) offset 0) d offset 0) d) away)
 insert into {packed} (org, monitor, from_at, until_at, results, checksum, origin, step_us, skipped,
   state, {", ".join(f"state_{name}" for name in state)}, {columns})
-select org, monitor, from_at, until_at, results, checksum, origin, step, skipped,
-  state, {", ".join(f"state_{name}" for name in state)}, {columns}
-from c join o using (piece) join s using (piece)
-order by org, monitor, from_at
+select a.org, a.monitor, a.from_at, a.until_at, a.results, a.checksum, a.origin, a.step,
+  case when a.is_skipping then a.skips end, s.state, {", ".join(f"s.state_{x}" for x in state)},
+  {values}
+from a
+  cross join lateral ({_states(state)}) s
+  cross join lateral (
+    select {", ".join(_arrays(name) for name in every)}
+    from unnest({", ".join(f"a.{name}" for name in every)}) as u({", ".join(every)})) c
+order by a.org, a.monitor, a.from_at
 returning results
 """
 
@@ -268,19 +280,9 @@ _DAMAGED: Final = {
     "packed_heartbeats": _damaged("packed_heartbeats", "restored_heartbeats"),
     "packed_runs": _damaged("packed_runs", "restored_runs"),
 }
-# The planner takes the rows of a CTE for few, and would compare every row with every piece.
-_BEFORE_PACKING: Final = (
-    "set local enable_nestloop = off",
-    # A merge join would sort all rows by their states.
-    "set local enable_mergejoin = off",
-    # Rows of a step are sorted in memory.
-    "set local work_mem = '32MB'",
-)
-_AFTER_PACKING: Final = (
-    "set local enable_nestloop to default",
-    "set local enable_mergejoin to default",
-    "set local work_mem to default",
-)
+# Rows of a step are sorted in memory.
+_BEFORE_PACKING: Final = "set local work_mem = '32MB'"
+_AFTER_PACKING: Final = "set local work_mem to default"
 
 
 class DamagedPiece(Rejected):
@@ -296,11 +298,9 @@ async def pack_results(
     restored rows differ, and Rejected (a unique violation) if the range is packed already.
     """
     those = {**_parameters(keys, span), "piece_rows": piece_rows}
-    for setting in _BEFORE_PACKING:
-        await tx.execute(setting)
+    await tx.execute(_BEFORE_PACKING)
     packed = await tx.rows(_PACK_HEARTBEATS, **those) + await tx.rows(_PACK_RUNS, **those)
-    for setting in _AFTER_PACKING:
-        await tx.execute(setting)
+    await tx.execute(_AFTER_PACKING)
     await verify_pieces(tx, keys, span)
     return sum(count for (count,) in packed)
 
@@ -317,11 +317,9 @@ async def merge_pieces(tx: Tx, packed: str, keys: Sequence[MonitorKey], week: Ti
     """
     those = _parameters(keys, week)
     before = await tx.rows(_SUMS.format(packed), **those)
-    for setting in _BEFORE_PACKING:
-        await tx.execute(setting)
+    await tx.execute(_BEFORE_PACKING)
     await tx.rows(_MERGE[packed], piece_rows=PIECE_ROWS, **those)
-    for setting in _AFTER_PACKING:
-        await tx.execute(setting)
+    await tx.execute(_AFTER_PACKING)
     after = await tx.rows(_SUMS.format(packed), **those)
     if after != before:
         raise DamagedPiece(f"the merged pieces of {len(keys)} monitors from {week.from_} on differ")
@@ -365,10 +363,8 @@ async def put_pieces(
 ) -> None:
     """Packs the rows of a range that has no pieces. Raises as `pack_results`."""
     those = {**_parameters([key], span), "piece_rows": piece_rows}
-    for setting in _BEFORE_PACKING:
-        await tx.execute(setting)
+    await tx.execute(_BEFORE_PACKING)
     for query, rows in ((_REPACK_HEARTBEATS, heartbeats), (_REPACK_RUNS, windows)):
         await tx.execute(query, rows=msgspec.json.encode(list(rows)).decode(), **those)
-    for setting in _AFTER_PACKING:
-        await tx.execute(setting)
+    await tx.execute(_AFTER_PACKING)
     await verify_pieces(tx, [key], span)

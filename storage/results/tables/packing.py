@@ -85,7 +85,9 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
     and p.from_at >= at(%(from_at)s) and p.from_at < at(%(until)s)
 group by 1, 2 having count(*) > 1 and sum(p.results) <= {MERGED_MOST} order by 1, 2
 """
-_SETTLED_THROUGH = "select min(settled_through) from shards"
+_LEAST_SETTLED = """
+select settled_through, region from shards order by settled_through, id limit 1
+"""
 # Batches keep all of their windows until the last one is settled.
 _FIRST_OPEN = "select min(w.due) from run_batches s cross join unnest(s.due_ats) as w(due)"
 _DELETE_PIECES = """
@@ -263,10 +265,13 @@ async def is_crossed(tx: Tx, key: MonitorKey, day: TimeSpan, week: TimeSpan) -> 
     return found
 
 
-async def select_settled_through(tx: Tx) -> Instant | None:
-    """Returns the least instant through which a shard is settled, None without a shard."""
-    found: Instant | None = await tx.value(_SETTLED_THROUGH)
-    return found
+async def select_least_settled(tx: Tx) -> tuple[Instant, str] | None:
+    """Returns the least instant through which a shard is settled, and its region.
+
+    None without a shard.
+    """
+    row = await tx.row(_LEAST_SETTLED)
+    return row and (Instant(row[0]), row[1])
 
 
 async def select_first_open(tx: Tx) -> Instant | None:

@@ -12,14 +12,18 @@ day were dropped, a step of its own moves both to the next day with partitions.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
-from ...core.instant import EARLIEST, Instant
+from ...core.instant import EARLIEST, HOUR, Instant
 from ...core.key import MonitorKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ..rules.packed_days import day_of, is_sealed_day
+from ..rules.packed_days import day_of, days_to_pack, is_sealed_day
 from ..tables import latency_days, packing
 from .pack_apart import Causes, pack_apart
+
+# A shard that delays packing for longer is reported.
+STUCK_AFTER_US: Final = 6 * HOUR
 
 
 class PackOutcome(StrEnum):
@@ -45,13 +49,15 @@ class PackOutcome(StrEnum):
 class PackStep:
     """`rows` are the packed heartbeats and ledger rows of `monitors` monitors.
 
-    `failures` are the causes for monitors that were not packed as usual.
+    `failures` are the causes for monitors that were not packed as usual. `waits_for` is the region
+    of the shard that was settled the shortest way, if its day is not packed for this reason.
     """
 
     outcome: PackOutcome
     monitors: int = 0
     rows: int = 0
     failures: Mapping[MonitorKey, str] = field(default_factory=dict)
+    waits_for: str = ""
 
 
 def next_day(packed_through: Instant, oldest: Sequence[Instant]) -> TimeSpan:
@@ -68,9 +74,12 @@ async def pack_some(tx: Tx, oldest: Sequence[Instant], most: int) -> PackStep:
     if state is None:
         return PackStep(PackOutcome.BUSY)
     day = next_day(state.packed_through, oldest)
-    settled = await packing.select_settled_through(tx)
-    if settled is None or not is_sealed_day(day, settled, await packing.select_first_open(tx)):
+    settled = await packing.select_least_settled(tx)
+    if settled is None:
         return PackStep(PackOutcome.NOTHING)
+    if not is_sealed_day(day, settled[0], await packing.select_first_open(tx)):
+        is_old = days_to_pack(Instant(day.from_ + STUCK_AFTER_US), tx.now) > 0
+        return PackStep(PackOutcome.NOTHING, waits_for=settled[1] if is_old else "")
     if day.from_ > state.packed_through:
         return await _skip_gap(tx, day.from_, oldest)
     keys = await packing.lock_next_monitors(tx, MonitorKey((state.org, state.monitor)), most)

@@ -231,3 +231,25 @@ async def test_a_day_that_cannot_be_packed_stays_in_the_tables(
     assert home.packer.rest_seconds() == FAILED_SECONDS
     assert await through(world) == START
     assert await stored(world, row) == before
+
+
+async def test_a_shard_that_delays_packing_is_named_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = Installation(world)
+    rows = [await world.monitor(region=region) for region in ("core", "eu")]
+    await home.begin()
+    # The oldest partition is of the day before.
+    await home.live(2, *rows)
+    for hours, named in ((1, []), (6, ["eu"]), (1, []), (24, [])):
+        world.now = Instant(world.now + hours * HOUR)
+        async with world.pool.transaction("settle") as tx:
+            await tx.execute("update shards set settled_through = at(%(now)s)", now=world.now)
+            await tx.execute(
+                "update shards set settled_through = at(%(start)s) where region = 'eu'", start=START
+            )
+        caplog.clear()
+        assert await home.packer.pass_once() is PackOutcome.NOTHING
+        said = [r for r in caplog.records if r.message.startswith("results not packed")]
+        assert [vars(record)["region"] for record in said] == named
+    assert home.packer.days_left
