@@ -19,7 +19,7 @@ from ....storage.notifications.queries.channels import (
     select_channels_of_monitor,
 )
 from ....storage.notifications.rows import ChannelRow
-from ....storage.notifications.transactions.channel_secrets import opened, shown
+from ....storage.notifications.transactions.channel_secrets import is_broken, opened, shown
 from ....storage.notifications.transactions.edit_channels import (
     EDIT,
     create_channel,
@@ -114,6 +114,8 @@ async def test(ask: Request) -> Tested:
         config = opened(row, context.keyring)
     except CannotOpen:
         return Tested(ok=False, reason="decrypt_failed")
+    if is_broken(row, config):
+        return Tested(ok=False, reason="bad_secret")
     async with context.test_permits:
         try:
             message = _test_message(row.name, mailing.base_url)
