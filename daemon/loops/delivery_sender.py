@@ -9,8 +9,8 @@ from typing import Final
 
 from ...probes.senders import (
     NotDelivered,
-    SendFailure,
     SendContext,
+    SendFailure,
     deliver,
     deliver_signed,
     deliver_to_person,

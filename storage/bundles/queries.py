@@ -1,6 +1,7 @@
 """Read-only SQL of bundles."""
 
 from collections.abc import Sequence
+from uuid import UUID
 
 import msgspec
 
@@ -53,6 +54,20 @@ select path, sum(monitors)::int, sum(services)::int from (
   where org = %(org)s and project = %(project)s and managed_by = %(api)s and orphaned_at is null) k
 group by path order by path
 """
+
+
+_PEOPLE = """
+select u.uid, u.email from users u
+where exists (select from memberships m where m.user_id = u.id and m.org = %(org)s
+    and (m.project is null or m.project = %(project)s))
+  or exists (select from notification_channels c where c.org = %(org)s
+    and c.project = %(project)s and c.person = u.id)
+"""
+
+
+async def select_people_of(tx: Tx, org: int, project: int) -> dict[UUID, str]:
+    """Returns the e-mail addresses of the members, and of people whom on-call objects name."""
+    return dict(await tx.rows(_PEOPLE, org=org, project=project))
 
 
 async def select_revisions(tx: Tx, org: int, project: int, most: int) -> list[RevisionRow]:

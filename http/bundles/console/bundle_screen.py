@@ -268,7 +268,7 @@ async def _submit(ask: Request, verb: str, form: BundleForm, text: Text) -> Resp
         error = f"Confirm that {count(shown.disabled, 'object')} will be disabled."
         return await render_form(ask, form, shown=shown, error=error)
     try:
-        if len(bundle.monitors) + len(bundle.services) + disabled > APPLIED_AT_ONCE_MOST:
+        if len(bundle.named) + disabled > APPLIED_AT_ONCE_MOST:
             await begin_of(ask, bundle, text.document, expected)
             return redirect(f"/projects/{ask.ids['projectID']}/bundle")
         found = await apply_of(ask, bundle, expected)
