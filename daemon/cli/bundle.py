@@ -14,7 +14,7 @@ import msgspec
 
 from ...http.importers import read_of
 from ...http.importers.import_result import CannotImport
-from ...storage.bundles.rules.bundle import Bundle, read_bundle
+from ...storage.bundles.rules.bundle import SECTIONS, Bundle, read_bundle
 from ...storage.bundles.rules.bundle_diff import MANAGED_BY
 from ...storage.bundles.rules.bundle_owner import name_fault
 from ...storage.bundles.rules.bundle_schema import schema_text
@@ -101,9 +101,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the ra
 
 @click.group("bundle")
 def command() -> None:
-    """Keep a project's monitors and services in a file.
+    """Keep a project's monitors, services and on-call objects in a file.
 
-    A bundle is YAML that declares the monitors and services of a project. LEADLINE_URL,
+    A bundle is YAML that declares the objects of a project. LEADLINE_URL,
     LEADLINE_TOKEN and LEADLINE_CA_FILE select the server and the token, as for
     `leadline gate check`. Plan and apply need the role project_admin.
 
@@ -167,8 +167,8 @@ def apply(
 ) -> None:
     """Apply a bundle to its project, atomically.
 
-    Orphans, objects that the bundle no longer names, are disabled and never deleted. The server
-    applies the bundle in the background, and continues if the command is interrupted.
+    Orphans, objects that the bundle no longer names, are never deleted: monitors and services are
+    disabled, and on-call objects stay as they are. The server applies the bundle in the background, and continues if the command is interrupted.
 
     \b
     Example:
@@ -197,7 +197,7 @@ def _options(path: Path, name: str | None, *, take_over: bool) -> BundleOptions:
 @click.option("--project", type=ResourceParam(), required=True, help="Project id or slug.")
 @timeout_option
 def export(organization: str | None, project: str, timeout_seconds: float) -> None:
-    """Print a project's monitors and services as a bundle.
+    """Print a project's monitors, services and on-call objects as a bundle.
 
     Applied to the same project it changes nothing. Secrets are blank, which keeps the stored
     values. Objects of file providers are omitted.
@@ -352,7 +352,7 @@ async def _send(
 
 def _is_about_entry(error: str) -> bool:
     """Returns whether an error begins with the path of a field of the bundle."""
-    return re.match(r"(monitors|services|organization|project)[.:]", error) is not None
+    return re.match(rf"({'|'.join(SECTIONS)}|organization|project)[.:]", error) is not None
 
 
 def _pointed_at(text: Text, error: str) -> _Wrong:
@@ -372,7 +372,7 @@ def _print_plan(found: tuple[PlanOutput, bytes], as_json: bool) -> None:
     words = {
         "create": "created",
         "update": "updated",
-        "orphan": "disabled as orphans",
+        "orphan": "orphaned",
         "unchanged": "unchanged",
     }
     parts = [f"{count[act]} {said}" for act, said in words.items()]

@@ -80,9 +80,9 @@ def test_durations_are_read_wherever_seconds_are_asked_for() -> None:
     ("document", "said"),
     [
         ([], "bundle: must be a mapping of format, organization, project and monitors"),
-        (bundle(format=3), "format: must be 1 or 2"),
-        (bundle(format=True), "format: must be 1 or 2"),
-        (bundle(format="1"), "format: must be 1 or 2"),
+        (bundle(format=3), "format: must be 1, 2 or 3"),
+        (bundle(format=True), "format: must be 1, 2 or 3"),
+        (bundle(format="1"), "format: must be 1, 2 or 3"),
         (bundle(monitor={}), "monitor: is not known here"),
         (bundle(services={}), "services: is not known here: services need format 2"),
         (bundle(organization=""), "organization: must be a slug or an id"),

@@ -1,7 +1,7 @@
 """Plan of a bundle in words: its changes by object and field, without secrets."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -33,8 +33,11 @@ HIDDEN: Final = "(not shown)"
 _WORDS: Final = {
     BundleAction.CREATE: ("to add", "added"),
     BundleAction.UPDATE: ("to change", "changed"),
-    BundleAction.ORPHAN: ("to disable", "disabled"),
+    BundleAction.ORPHAN: ("to disable", "orphaned"),
 }
+# An orphan of another kind keeps its settings, since what refers to it would page nobody.
+_DISABLED_KINDS: Final = ("monitor", "service")
+_LEFT: Final = ("to leave to people", "left to people")
 _TAKEN: Final = ("to take over", "taken over")
 _ACTIONS: Final = {
     BundleAction.CREATE: "add",
@@ -64,7 +67,10 @@ class ChangePlanItem:
 
 @dataclass(frozen=True, slots=True)
 class BundlePreview:
-    """A plan, or the result of applying one. `disabled` counts the objects that it disables."""
+    """A plan, or the result of applying one. `disabled` counts the objects that it disables.
+
+    Other objects that the bundle no longer contains are left as they are.
+    """
 
     is_applied: bool
     first: str
@@ -81,14 +87,19 @@ def preview_of(
     path: str, changes: Sequence[BundleChange], *, is_applied: bool = False
 ) -> BundlePreview:
     counts = counts_of(changes)
-    first = f"{'Applied' if is_applied else 'Plan'}: {summary_of(counts, is_applied=is_applied)}"
+    left = sum(
+        one.action is BundleAction.ORPHAN and one.kind not in _DISABLED_KINDS for one in changes
+    )
+    disabled = counts.orphaned - left
+    said = summary_of(replace(counts, orphaned=disabled), left=left, is_applied=is_applied)
+    first = f"{'Applied' if is_applied else 'Plan'}: {said}"
     told = [one for one in changes if one.action in _WORDS or is_taken_over(one)]
     return BundlePreview(
         is_applied=is_applied,
         first=first,
         lines=[_item(one) for one in told[:CHANGES_MOST]],
         more=max(len(told) - CHANGES_MOST, 0),
-        disabled=counts.orphaned,
+        disabled=disabled,
         unchanged=counts.unchanged,
         revision=revision_of(path, changes),
     )
@@ -115,12 +126,14 @@ def action_words(action: str) -> str:
     return _ACTIONS[BundleAction(action)]
 
 
-def summary_of(counts: ChangeCounts, *, is_applied: bool) -> str:
+def summary_of(counts: ChangeCounts, *, is_applied: bool, left: int = 0) -> str:
+    """Returns the numbers in words. `left` counts orphans that keep their settings."""
     at = 1 if is_applied else 0
     numbers = (
         (counts.created, _WORDS[BundleAction.CREATE][at]),
         (counts.updated, _WORDS[BundleAction.UPDATE][at]),
         (counts.orphaned, _WORDS[BundleAction.ORPHAN][at]),
+        (left, _LEFT[at]),
         (counts.taken_over, _TAKEN[at]),
     )
     return ", ".join(f"{number(many)} {words}" for many, words in numbers if many) or "no changes"
@@ -130,11 +143,16 @@ def _item(change: BundleChange) -> ChangePlanItem:
     fields = [] if change.action is BundleAction.CREATE else shown_fields(change.fields)
     return ChangePlanItem(
         act=change.action.value,
-        words=_ACTIONS[change.action],
-        kind=change.kind,
+        words=_words_of(change),
+        kind=change.kind.replace("_", " "),
         uid=change.uid,
         fields=fields,
     )
+
+
+def _words_of(change: BundleChange) -> str:
+    is_left = change.action is BundleAction.ORPHAN and change.kind not in _DISABLED_KINDS
+    return "leave" if is_left else _ACTIONS[change.action]
 
 
 def shown_fields(fields: Sequence[FieldChange]) -> list[FieldChangeItem]:

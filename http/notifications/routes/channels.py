@@ -193,6 +193,7 @@ ROUTES: Final = (
         summary="Change a channel; a secret that is blank or the mask keeps its stored value.",
         body=PatchNotificationChannel,
         answer=NotificationChannel,
+        also=(409,),
     ),
     _one(
         method="DELETE",

@@ -159,6 +159,7 @@ ROUTES: Final = (
         summary="Replace an escalation policy; open incidents continue with the new one.",
         body=CreateEscalationPolicy,
         answer=EscalationPolicy,
+        also=(409,),
     ),
     _one(
         method="DELETE",

@@ -227,6 +227,7 @@ ROUTES: Final = (
         summary="Replace an on-call schedule; its overrides and its calendar's token stay.",
         body=CreateOnCallSchedule,
         answer=OnCallSchedule,
+        also=(409,),
     ),
     _one(
         method="DELETE",

@@ -136,7 +136,7 @@ async def write_bundle(
     place.format = bundle.format
     place.my_services = match_services(place, bundle.services, applied.provider)
     place.my_oncall = match_oncall(place, bundle, applied.provider)
-    include_oncall(place, bundle)
+    include_oncall(place, bundle, applied)
     place.coming = {uid: uuid7() for uid in bundle.monitors if uid not in place.mine}
     regions = sorted({one.region for one in bundle.monitors.values()} & terms.regions)
     for region in regions:

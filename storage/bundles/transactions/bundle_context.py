@@ -17,9 +17,8 @@ from ...accounts.rules.access import Principal
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
-from ...incidents.queries.alert_routes import select_routes_of
+from ...incidents.queries.alert_routes import select_route_marks, select_routes_of
 from ...incidents.rows import AlertRouteRow, RouteListRow
-from ...incidents.tables.alert_routes import select_route_marks
 from ...monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ...monitors.rows import MonitorRef
 from ...monitors.rules.monitor_defaults import MonitorDefaults
@@ -35,7 +34,7 @@ from ...services.rows import ServiceRow
 from ..queries import select_people_of
 from ..rules.bundle import FORMATS, Bundle, MonitorEntry, ServiceEntry
 from ..rules.bundle_diff import BundleAction
-from ..rules.bundle_owner import CONFLICT, match, match_named
+from ..rules.bundle_owner import CONFLICT, NamedObject, match, match_named
 
 # Refusals caused by another writer, not by a fault of the bundle.
 _CONFLICTS: Final = frozenset(
@@ -288,13 +287,24 @@ def match_oncall(place: BundleContext, bundle: Bundle, provider: str) -> OnCallM
     )
 
 
-def include_oncall(place: BundleContext, bundle: Bundle) -> None:
-    """Adds the on-call objects of the bundle to the references; new ones get their ids."""
-    for known, entries, rows in (
-        (place.channels, bundle.channels, place.my_oncall.channels),
-        (place.schedules, bundle.schedules, place.my_oncall.schedules),
-        (place.policies, bundle.escalation_policies, place.my_oncall.policies),
-    ):
+def include_oncall(place: BundleContext, bundle: Bundle, applied: ApplySource) -> None:
+    """Adds the on-call objects of the bundle to the references; new ones get their ids.
+
+    A bundle of format 3 can also name those of other bundles of its provider by their uids, and its
+    own ones in a section that it leaves out.
+    """
+    oncall, mine = place.oncall, place.my_oncall
+    sections: list[tuple[str, NameReferences, Sequence[NamedObject], Mapping[str, NamedObject]]] = [
+        ("channels", place.channels, oncall.channels, mine.channels),
+        ("schedules", place.schedules, oncall.schedules, mine.schedules),
+        ("escalation_policies", place.policies, oncall.policies, mine.policies),
+    ]
+    for section, known, stored, rows in sections:
+        entries = getattr(bundle, section)
+        for row in stored if bundle.format == FORMATS[-1] else ():
+            is_dropped = bundle.states(section) and row.bundle_path == applied.path
+            if row.managed_by == applied.provider and row.orphaned_at is None and not is_dropped:
+                known.uids[row.bundle_uid or ""] = row.uid
         for uid, entry in entries.items():
             own = rows[uid].uid if uid in rows else uuid7()
             known.include(uid, own, entry.name if isinstance(entry.name, str) else uid)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from ...engine.pools import Tx
-from ..rows import RouteListRow
 
 _DELETE = "delete from alert_routes where org = %(org)s and project = %(project)s"
 _INSERT = """
@@ -14,20 +13,11 @@ from unnest(%(places)s::int[], %(matchers)s::text[], %(services)s::int[], %(poli
 """
 
 
-_MARKS = """
-select id, uid, managed_by, bundle_uid, bundle_path, orphaned_at from alert_route_lists
-where org = %(org)s and project = %(project)s
-"""
 _ENSURE_MARKS = """
 insert into alert_route_lists (org, project, uid)
 select p.org, p.id, p.uid from projects p where p.org = %(org)s and p.id = %(project)s
 on conflict do nothing
 """
-
-
-async def select_route_marks(tx: Tx, org: int, project: int) -> RouteListRow | None:
-    """Returns the bundle of the routes, None if people have always owned them."""
-    return await tx.one(RouteListRow, _MARKS, org=org, project=project)
 
 
 async def ensure_route_marks(tx: Tx, org: int, project: int) -> None:

@@ -17,7 +17,7 @@ from ...engine.pools import Tx
 from ...mutes.rules.label_matcher import BadMatcher, matchers_text
 from ...oncall.tables.escalation_policies import lock_shared_policy
 from ...services.tables.services import lock_shared_service
-from ..queries.alert_routes import select_routes_of
+from ..queries.alert_routes import select_route_marks, select_routes_of
 from ..rules.alert_route import ROUTES_MOST, route_matchers
 from ..tables import alert_routes
 
@@ -47,7 +47,7 @@ async def put_alert_routes(
     home = await demand_project(tx, principal, EDIT, project)
     read_routes(routes)
     await lock_project(tx, home)
-    marks = await alert_routes.select_route_marks(tx, home.org, home.id)
+    marks = await select_route_marks(tx, home.org, home.id)
     if marks is not None and is_managed(principal, marks.managed_by, marks.orphaned_at):
         raise Refused("managed_by_file")
     await put_held_routes(tx, principal, home, routes, default)
