@@ -168,7 +168,8 @@ def apply(
     """Apply a bundle to its project, atomically.
 
     Orphans, objects that the bundle no longer names, are never deleted: monitors and services are
-    disabled, and on-call objects stay as they are. The server applies the bundle in the background, and continues if the command is interrupted.
+    disabled, and on-call objects stay as they are. The server applies the bundle in the
+    background, and continues if the command is interrupted.
 
     \b
     Example:
