@@ -12,8 +12,6 @@ from uuid import UUID
 import click
 import msgspec
 
-from ...http.importers import read_of
-from ...http.importers.import_result import CannotImport
 from ...storage.bundles.rules.bundle import SECTIONS, Bundle, read_bundle
 from ...storage.bundles.rules.bundle_diff import MANAGED_BY
 from ...storage.bundles.rules.bundle_owner import name_fault
@@ -30,6 +28,7 @@ from .api_client import (
     timeout_option,
     within,
 )
+from .bundle_import import import_
 from .bundle_wait import ApplicationFailed, in_time, result_of
 from .options import fail, print_out
 from .safe_text import shown, shown_json
@@ -238,53 +237,7 @@ def schema() -> None:
     print_out(schema_text().encode())
 
 
-@command.command("import")
-@click.argument("kind", type=click.Choice(["kuma", "gatus", "healthchecks", "blackbox"]))
-@click.argument(
-    "path", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False)
-)
-@click.option("--organization", required=True, help="Organization slug.")
-@click.option("--project", required=True, help="Project slug.")
-@click.option(
-    "--modules",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="For blackbox: the exporter's configuration.",
-)
-def import_(kind: str, path: Path, organization: str, project: str, modules: Path | None) -> None:
-    """Convert the configuration of another tool to a bundle, and report what is not supported.
-
-    \b
-    kuma          a backup of Uptime Kuma (JSON), or the kuma.db of version 2
-    gatus         the configuration of Gatus
-    healthchecks  the response of GET /api/v3/checks/ of Healthchecks
-    blackbox      prometheus.yml or a file of targets, for the blackbox exporter
-    The bundle goes to the standard output, the report to the standard error output. Secrets are
-    not imported.
-
-    \b
-    Example:
-      leadline bundle import kuma kuma.db --organization acme --project shop > shop.yaml
-    Exit status: 0 done, 1 the file is not from that tool, 2 usage error.
-    """
-    try:
-        found = read_of(kind, path, modules)
-    except (CannotImport, OSError) as error:
-        raise fail(f"{path}: {error}") from error
-    document = {
-        "format": 1,
-        "organization": organization,
-        "project": project,
-        "monitors": found.monitors,
-    }
-    print_out(write_text(document).encode())
-    for note in found.notes:
-        sign = "~" if note.is_kept else "-"
-        word = "without" if note.is_kept else "skipped:"
-        click.echo(f"{sign} {shown(note.name, 100)}: {word} {'; '.join(note.lost)}", err=True)
-    for text in (*found.unused, *found.general):
-        click.echo(f"  {shown(text, 300)}", err=True)
-    left_out = sum(not note.is_kept for note in found.notes)
-    click.echo(f"{len(found.monitors)} imported, {left_out} skipped", err=True)
+command.add_command(import_)
 
 
 def _ask(

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from leadline.storage.core.instant import HOUR, Instant, to_text
 from leadline.storage.notifications.queries.channels import select_channel
 from leadline.storage.notifications.transactions.channel_secrets import opened
 from tests.bundles.test_bundles_api import TAKE, applied, ask, counted, export, release
+from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 from tests.support.app.serving import call
 from tests.support.run import effort
@@ -202,7 +204,7 @@ async def test_a_referred_secret_is_read_when_a_message_is_sent(api: Api) -> Non
 
     assert await url() == SLACK
     path = f"/projects/{api.project}/secrets/slack"
-    await call(api, "PATCH", path, {"value": f"{SLACK}/new"})
+    await call(api, "PATCH", path, {"value": f"{SLACK}/new"}, 204)
     assert await url() == f"{SLACK}/new"
     await call(api, "PATCH", path, {"value": "no address"}, 204)
     answer = await call(api, "POST", f"/notification-channels/{uid}/test", None)
@@ -371,6 +373,43 @@ async def test_a_circle_through_another_owners_policy_is_found(api: Api) -> None
         ),
         TAKE,
     )
+
+
+async def test_overrides_are_created_once_and_never_removed(api: Api) -> None:
+    email = await prepare(api)
+    spans = [(hours, hours + 2) for hours in (-3, -1, 5)]
+    overrides = [
+        {
+            "person": email,
+            "starts_at": to_text(Instant(FROZEN_NOW + first * HOUR)),
+            "ends_at": to_text(Instant(FROZEN_NOW + last * HOUR)),
+        }
+        for first, last in spans
+    ]
+    day = {**with_mail(DAY, email), "layers": [], "participants": [{"person": email}]}
+    document = bundle(schedules={"day": {**day, "overrides": overrides}})
+    assert await applied(api, document) == {"day": "create"}
+    path = f"/oncall-schedules/{(await listed(api, 'oncall-schedules'))['Day']['id']}/overrides"
+
+    async def stored() -> list[dict[str, Any]]:
+        return list(await call(api, "GET", path))
+
+    # The first one has ended.
+    assert [one["ends_at"] for one in await stored()] == [one["ends_at"] for one in overrides[1:]]
+    removed = (await stored())[0]["id"]
+    await call(api, "DELETE", f"/oncall-overrides/{removed}", None, 204)
+    again = await ask(api, "plan", document)
+    assert [one["name"] for one in again["changes"][0]["fields"]] == ["overrides"]
+    assert await applied(api, document) == {"day": "update"}
+    assert await applied(api, bundle(schedules={"day": day})) == {"day": "unchanged"}
+    assert len(await stored()) == 2
+    assert "overrides" not in (await export(api))["schedules"]["day"]
+    wrong = {**overrides[2], "ends_at": overrides[0]["ends_at"], "starts_at": ANCHOR}
+    answer = await ask(api, "plan", bundle(schedules={"day": {**day, "overrides": [wrong]}}))
+    assert answer["changes"][0]["action"] == "unchanged"
+    wrong["ends_at"] = "2090-01-01T00:00:00Z"
+    answer = await ask(api, "plan", bundle(schedules={"day": {**day, "overrides": [wrong]}}), 400)
+    assert answer["error"].startswith("schedules.day.overrides.ends_at: must be at most 366 days")
 
 
 async def test_support_hours_of_an_earlier_format_stay(api: Api) -> None:

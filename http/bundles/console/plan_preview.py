@@ -33,8 +33,10 @@ HIDDEN: Final = "(not shown)"
 _WORDS: Final = {
     BundleAction.CREATE: ("to add", "added"),
     BundleAction.UPDATE: ("to change", "changed"),
-    BundleAction.ORPHAN: ("to disable", "orphaned"),
+    BundleAction.ORPHAN: ("to disable", "disabled"),
 }
+# A stored revision has the number of orphans of all kinds.
+_ORPHANED: Final = "orphaned"
 # An orphan of another kind keeps its settings, since what refers to it would page nobody.
 _DISABLED_KINDS: Final = ("monitor", "service")
 _LEFT: Final = ("to leave to people", "left to people")
@@ -126,14 +128,17 @@ def action_words(action: str) -> str:
     return _ACTIONS[BundleAction(action)]
 
 
-def summary_of(counts: ChangeCounts, *, is_applied: bool, left: int = 0) -> str:
-    """Returns the numbers in words. `left` counts orphans that keep their settings."""
+def summary_of(counts: ChangeCounts, *, is_applied: bool, left: int | None = None) -> str:
+    """Returns the numbers in words.
+
+    `left` counts orphans that keep their settings; None if `counts` has them with the others.
+    """
     at = 1 if is_applied else 0
     numbers = (
         (counts.created, _WORDS[BundleAction.CREATE][at]),
         (counts.updated, _WORDS[BundleAction.UPDATE][at]),
-        (counts.orphaned, _WORDS[BundleAction.ORPHAN][at]),
-        (left, _LEFT[at]),
+        (counts.orphaned, _ORPHANED if left is None else _WORDS[BundleAction.ORPHAN][at]),
+        (left or 0, _LEFT[at]),
         (counts.taken_over, _TAKEN[at]),
     )
     return ", ".join(f"{number(many)} {words}" for many, words in numbers if many) or "no changes"

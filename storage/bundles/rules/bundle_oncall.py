@@ -18,6 +18,8 @@ from ...oncall.rules.weekly_hours import WeeklyWindow, clock_minutes, weekday_nu
 CHANNELS_MOST = 100
 SCHEDULES_MOST = 100
 POLICIES_MOST = 100
+# Those of a schedule that have not ended are at most as many.
+OVERRIDES_MOST = 200
 # The only uid of the alert routes, which are one object.
 ROUTES_UID = "routes"
 
@@ -58,6 +60,13 @@ class ParticipantEntry(OnCallEntry, frozen=True, kw_only=True):
     channel: str | UnsetType = UNSET
 
 
+class OverrideEntry(ParticipantEntry, frozen=True, kw_only=True):
+    """Override of a schedule: a person or a channel."""
+
+    starts_at: str
+    ends_at: str
+
+
 class LayerEntry(OnCallEntry, frozen=True, kw_only=True):
     """Further layer of a schedule, with a name."""
 
@@ -72,7 +81,10 @@ class LayerEntry(OnCallEntry, frozen=True, kw_only=True):
 
 
 class ScheduleEntry(OnCallEntry, frozen=True, kw_only=True):
-    """On-call schedule with the settings of its first layer, and further layers."""
+    """On-call schedule with the settings of its first layer, and further layers.
+
+    Those of `overrides` that have not ended and do not exist are created. A bundle removes none.
+    """
 
     name: str | UnsetType = UNSET
     shift_seconds: int
@@ -84,6 +96,7 @@ class ScheduleEntry(OnCallEntry, frozen=True, kw_only=True):
     ends_at: str | None = None
     layers: list[LayerEntry] = []
     hand_off_email: bool = False
+    overrides: list[OverrideEntry] = []
 
 
 class PagedEntry(OnCallEntry, frozen=True, kw_only=True):
@@ -157,6 +170,9 @@ def instants_in(entry: ScheduleEntry) -> Iterator[tuple[str, str]]:
             text = getattr(layer, name)
             if text is not None:
                 yield f"{prefix}{name}", text
+    for at, one in enumerate(entry.overrides):
+        yield f"overrides[{at}].starts_at", one.starts_at
+        yield f"overrides[{at}].ends_at", one.ends_at
 
 
 def instant_of(text: str) -> Instant | None:
@@ -177,6 +193,11 @@ def schedule_fault(entry: ScheduleEntry) -> tuple[str, str] | None:
         for at, one in enumerate(layer.participants):
             if not is_one_of(one.person, one.channel):
                 return f"{prefix}participants[{at}]", "must be one of person and channel"
+    if len(entry.overrides) > OVERRIDES_MOST:
+        return "overrides", f"must have at most {OVERRIDES_MOST} entries"
+    for at, one in enumerate(entry.overrides):
+        if not is_one_of(one.person, one.channel):
+            return f"overrides[{at}]", "must be one of person and channel"
     return None
 
 

@@ -4,6 +4,7 @@ The settings are compared, reported and exported.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -34,6 +35,7 @@ from ..rules.bundle import ServiceEntry
 from ..rules.bundle_oncall import (
     ChannelEntry,
     LayerEntry,
+    OverrideEntry,
     PagedEntry,
     ParticipantEntry,
     PolicyEntry,
@@ -182,7 +184,26 @@ def _text(at: Instant | None) -> str | None:
     return None if at is None else to_text(at)
 
 
-def wanted_schedule(uid: str, entry: ScheduleEntry, place: BundleContext) -> ScheduleDraft:
+@dataclass(frozen=True, slots=True)
+class OverrideDraft:
+    """Override of an entry. `channel` is the id of a channel or an account."""
+
+    channel: UUID
+    starts_at: Instant
+    ends_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class BundledSchedule:
+    """Schedule of an entry, with its overrides that have not ended."""
+
+    draft: ScheduleDraft
+    overrides: list[OverrideDraft]
+
+
+def wanted_schedule(
+    uid: str, entry: ScheduleEntry, place: BundleContext, now: Instant
+) -> BundledSchedule:
     """Returns the draft of an entry.
 
     Raises:
@@ -193,12 +214,24 @@ def wanted_schedule(uid: str, entry: ScheduleEntry, place: BundleContext) -> Sch
         LayerDraft(one.name, **_layer_draft(f"{path}.layers[{at}]", one, place))
         for at, one in enumerate(entry.layers)
     ]
-    return ScheduleDraft(
+    draft = ScheduleDraft(
         name_of_entry(uid, entry),
         layers=layers,
         hand_off_email=entry.hand_off_email,
         **_layer_draft(path, entry, place),
     )
+    overrides = [
+        _override_draft(f"{path}.overrides[{at}]", one, place)
+        for at, one in enumerate(entry.overrides)
+    ]
+    return BundledSchedule(draft, [one for one in overrides if one.ends_at > now])
+
+
+def _override_draft(path: str, entry: OverrideEntry, place: BundleContext) -> OverrideDraft:
+    starts_at, ends_at = instant_of(entry.starts_at), instant_of(entry.ends_at)
+    assert starts_at is not None, "the instants were checked"
+    assert ends_at is not None, "the instants were checked"
+    return OverrideDraft(resolve_target(path, entry, place)[1], starts_at, ends_at)
 
 
 def _layer_draft(
@@ -220,7 +253,22 @@ def _layer_draft(
     }
 
 
-def schedule_draft_in_words(draft: ScheduleDraft, place: BundleContext) -> dict[str, Any]:
+def overrides_in_words(
+    overrides: Sequence[OverrideDraft], place: BundleContext
+) -> list[dict[str, str]]:
+    return [
+        {
+            **_participant_in_words(one.channel, place),
+            "starts_at": to_text(one.starts_at),
+            "ends_at": to_text(one.ends_at),
+        }
+        for one in overrides
+    ]
+
+
+def schedule_draft_in_words(wanted: BundledSchedule, place: BundleContext) -> dict[str, Any]:
+    draft = wanted.draft
+    overrides = overrides_in_words(wanted.overrides, place)
     return {
         "name": draft.name,
         **_layer_draft_in_words(draft, place),
@@ -228,6 +276,7 @@ def schedule_draft_in_words(draft: ScheduleDraft, place: BundleContext) -> dict[
             {"name": layer.name, **_layer_draft_in_words(layer, place)} for layer in draft.layers
         ],
         "hand_off_email": draft.hand_off_email,
+        **({"overrides": overrides} if overrides else {}),
     }
 
 

@@ -25,6 +25,7 @@ from ...notifications.transactions.edit_channels import (
     edit_channel,
 )
 from ...oncall.queries.escalation_policies import select_targets
+from ...oncall.queries.oncall_overrides import select_overrides_of
 from ...oncall.queries.oncall_schedules import select_layers, select_participants
 from ...oncall.rows import EscalationPolicyRow, ScheduleRow
 from ...oncall.rules.escalation import (
@@ -42,9 +43,9 @@ from ...oncall.transactions.edit_escalation_policies import (
     create_held_policy,
     replace_held_policy,
 )
+from ...oncall.transactions.edit_overrides import create_override
 from ...oncall.transactions.edit_schedules import (
     SCHEDULES_OF_PROJECT_MOST,
-    ScheduleDraft,
     create_held_schedule,
     replace_schedule,
 )
@@ -59,9 +60,12 @@ from .oncall_entries import (
     POLICY_DEFAULTS,
     ROUTES_DEFAULTS,
     SCHEDULE_DEFAULTS,
+    BundledSchedule,
+    OverrideDraft,
     brief,
     channel_in_words,
     draft_in_words,
+    overrides_in_words,
     policy_draft_in_words,
     policy_in_words,
     route_drafts_in_words,
@@ -104,7 +108,7 @@ class ComparedSection(Generic[R, D]):
 @dataclass(slots=True)
 class WantedOnCall:
     channels: ComparedSection[ChannelRow, ChannelDraft]
-    schedules: ComparedSection[ScheduleRow, ScheduleDraft]
+    schedules: ComparedSection[ScheduleRow, BundledSchedule]
     policies: ComparedSection[EscalationPolicyRow, PolicyDraft]
 
     @property
@@ -125,11 +129,19 @@ async def compare_oncall(
         uid: wanted_channel(uid, entry, mine.channels.get(uid))
         for uid, entry in bundle.channels.items()
     }
-    schedules = {uid: wanted_schedule(uid, entry, place) for uid, entry in bundle.schedules.items()}
+    schedules = {
+        uid: wanted_schedule(uid, entry, place, tx.now) for uid, entry in bundle.schedules.items()
+    }
     policies = {
         uid: wanted_policy(uid, entry, place) for uid, entry in bundle.escalation_policies.items()
     }
     of_schedules = await schedules_in_words(tx, place, mine.schedules.values())
+    for uid, row in mine.schedules.items():
+        # Other overrides than those of the entry are left alone.
+        missing = await _missing_overrides(tx, row, schedules[uid])
+        stored = [one for one in schedules[uid].overrides if one not in missing]
+        if schedules[uid].overrides:
+            of_schedules[row.id]["overrides"] = overrides_in_words(stored, place)
     of_policies = await policies_in_words(tx, place, mine.policies.values())
     found = WantedOnCall(
         ComparedSection("channels", channels, mine.channels, {}),
@@ -165,6 +177,19 @@ async def compare_oncall(
     )
     await _expect_nesting(tx, place, found.policies)
     return found
+
+
+async def _missing_overrides(
+    tx: Tx, row: ScheduleRow, wanted: BundledSchedule
+) -> list[OverrideDraft]:
+    """Returns the wanted overrides that do not exist, each once."""
+    if not wanted.overrides:
+        return []
+    stored = {
+        OverrideDraft(one.channel_uid, one.starts_at, one.ends_at)
+        for one in await select_overrides_of(tx, row.org, row.id)
+    }
+    return [one for one in dict.fromkeys(wanted.overrides) if one not in stored]
 
 
 async def schedules_in_words(
@@ -384,12 +409,16 @@ class _Write:
             draft.takes_tickets,
         )
 
-    async def schedule(self, uid: str, draft: ScheduleDraft, row: ScheduleRow | None) -> None:
+    async def schedule(self, uid: str, wanted: BundledSchedule, row: ScheduleRow | None) -> None:
         if row is None:
             home, own = self.place.home, self.place.schedules.uids[uid]
-            await create_held_schedule(self.tx, self.principal, home, own, draft)
+            row = await create_held_schedule(self.tx, self.principal, home, own, wanted.draft)
         else:
-            await replace_schedule(self.tx, self.principal, row.uid, draft)
+            await replace_schedule(self.tx, self.principal, row.uid, wanted.draft)
+        for one in await _missing_overrides(self.tx, row, wanted):
+            span = (one.starts_at, one.ends_at)
+            with under("overrides"):
+                await create_override(self.tx, self.principal, row.uid, str(one.channel), *span)
 
     async def policy(self, uid: str, draft: PolicyDraft, row: EscalationPolicyRow | None) -> None:
         if row is None:
