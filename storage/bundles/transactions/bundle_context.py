@@ -235,6 +235,7 @@ async def expect_home(tx: Tx, bundle: Bundle, home: ProjectRow) -> None:
 
 
 T = TypeVar("T")
+UUID_LENGTH: Final = 36
 
 
 def match_monitors(
@@ -370,7 +371,7 @@ def resolve_named(field_: str, word: str, known: NameReferences) -> str:
         return ""
     if word in known.uids:
         return str(known.uids[word])
-    if word in {str(uid) for uid in known.names}:
+    if len(word) == UUID_LENGTH and word in {str(uid) for uid in known.names}:
         return word
     found = [uid for uid, name in known.names.items() if name == word]
     if len(found) != 1:
