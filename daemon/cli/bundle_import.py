@@ -8,7 +8,7 @@ import click
 from ...http.importers import read_of
 from ...http.importers.import_result import CannotImport, ImportResult
 from ...http.importers.on_call import TOOLS, read_on_call
-from ...http.importers.on_call.bundle import on_call_bundle
+from ...http.importers.on_call.bundle import contact_lines, on_call_bundle
 from ...http.importers.on_call.document import OnCallImport
 from ...storage.bundles.rules.bundle_yaml import write_text
 from .options import fail, print_out
@@ -78,10 +78,7 @@ def _print_on_call(found: OnCallImport, organization: str, project: str) -> None
         click.echo(f"- {shown(text, 300)}", err=True)
     for text in found.unused:
         click.echo(f"  {shown(text, 300)}", err=True)
-    for person in found.people:
-        for method in person["contact_methods"]:
-            what = f"{method['kind']} {method['address']}"
-            told = f"{person['email']} adds and confirms {what} in the own profile"
-            click.echo(f"  {shown(told, 300)}", err=True)
+    for text in contact_lines(found):
+        click.echo(f"  {shown(text, 300)}", err=True)
     counts = f"{len(found.schedules)} schedules, {len(found.policies)} escalation policies"
     click.echo(f"{len(found.people)} people, {counts} imported", err=True)

@@ -29,6 +29,16 @@ def on_call_bundle(found: OnCallImport, organization: str, project: str) -> dict
     return head | {name: entries for name, entries in sections.items() if entries}
 
 
+def contact_lines(found: OnCallImport) -> list[str]:
+    """Returns what each person has to do, because a bundle has no contact methods."""
+    return [
+        f"{person['email']} adds and confirms {method['kind']} {method['address']}"
+        " in the own profile"
+        for person in found.people
+        for method in person["contact_methods"]
+    ]
+
+
 def _uids(objects: Sequence[Mapping[str, Any]], otherwise: str) -> dict[str, str]:
     """Returns a uid for each name; the names are distinct."""
     found: dict[str, str] = {}
