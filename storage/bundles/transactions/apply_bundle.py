@@ -53,13 +53,8 @@ from .bundle_context import (
 )
 from .stored_changes import revision_changes
 from .write_monitors import Wanted, compare_monitors, write_monitors
-from .write_oncall import (
-    compare_oncall,
-    compare_routes,
-    expect_room,
-    write_oncall,
-    write_routes,
-)
+from .write_oncall import compare_oncall, expect_room, write_oncall
+from .write_routes import compare_routes, write_routes
 from .write_services import compare_services, write_services
 
 APPLY: Final = Permission(Need.PROJECT_ADMIN)
@@ -161,7 +156,7 @@ async def write_bundle(
     await write_oncall(tx, together, place, oncall, applied, terms)
     await write_monitors(tx, together, bundle, place, wanted, applied, terms)
     await write_services(tx, place, wanted_services, applied, terms, is_plan=is_plan)
-    await write_routes(tx, together, place, routes, applied, terms)
+    await write_routes(tx, together, place, routes, applied)
     counts = counts_of(changes)
     if not is_plan and applied.provider == API and counts.any_change:
         label, kept = applied.principal.label, revision_changes(changes)

@@ -1,21 +1,19 @@
-"""Write of a bundle's channels, schedules, escalation policies and alert routes.
+"""Write of a bundle's channels, schedules and escalation policies.
 
-They are written before the monitors that refer to them, and the alert routes after the services. An
-orphan keeps its settings: who refers to it would otherwise page nobody.
+They are written before the monitors that refer to them. An orphan keeps its settings: who refers to
+it would otherwise page nobody.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
 from ...accounts.rules.access import Principal
 from ...core.instant import SECOND
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...incidents.rows import RouteListRow
-from ...incidents.tables.alert_routes import ensure_route_marks
-from ...incidents.transactions.put_alert_routes import RouteDraft, put_held_routes
 from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ...notifications.rows import ChannelRow
 from ...notifications.transactions.edit_channels import (
@@ -49,60 +47,33 @@ from ...oncall.transactions.edit_schedules import (
     create_held_schedule,
     replace_schedule,
 )
-from ..rules.bundle import SECTIONS, Bundle
-from ..rules.bundle_diff import BundleAction, BundleChange, change_of, in_order
-from ..rules.bundle_oncall import ROUTES_UID
-from ..rules.bundle_owner import NamedObject, expect_owned, left_out, marks_of, owner_change
-from ..tables.bundle_ownership import put_marks
+from ..rules.bundle import Bundle
+from ..rules.bundle_diff import BundleChange, in_order
 from .bundle_context import ApplySource, BundleContext, EntryContext, under
+from .compared_section import ComparedSection, compare_section, write_section
 from .oncall_entries import (
     CHANNEL_DEFAULTS,
     POLICY_DEFAULTS,
-    ROUTES_DEFAULTS,
     SCHEDULE_DEFAULTS,
     BundledSchedule,
     OverrideDraft,
-    brief,
     channel_in_words,
     draft_in_words,
     overrides_in_words,
     policy_draft_in_words,
     policy_in_words,
-    route_drafts_in_words,
-    routes_in_words,
     schedule_draft_in_words,
     schedule_in_words,
     wanted_channel,
     wanted_policy,
-    wanted_routes,
     wanted_schedule,
 )
-from .write_services import service_words
 
-R = TypeVar("R", bound=NamedObject)
-D = TypeVar("D")
-_WRITTEN: Final = frozenset({BundleAction.CREATE, BundleAction.UPDATE})
 _LIMITS: Final = {
     "channels": CHANNELS_OF_PROJECT_MOST,
     "schedules": SCHEDULES_OF_PROJECT_MOST,
     "escalation_policies": POLICIES_OF_PROJECT_MOST,
 }
-RouteDrafts = tuple[list[RouteDraft], RouteDraft | None]
-
-
-@dataclass(slots=True)
-class ComparedSection(Generic[R, D]):
-    """Compared entries of one section, with their drafts. `standing` and `orphans` are by uid."""
-
-    section: str
-    drafts: dict[str, D]
-    standing: dict[str, R]
-    orphans: dict[str, R]
-    changes: list[BundleChange] = field(default_factory=list)
-
-    @property
-    def acts(self) -> dict[str, BundleAction]:
-        return {one.uid: one.action for one in self.changes if one.action in _WRITTEN}
 
 
 @dataclass(slots=True)
@@ -148,7 +119,7 @@ async def compare_oncall(
         ComparedSection("schedules", schedules, mine.schedules, {}),
         ComparedSection("escalation_policies", policies, mine.policies, {}),
     )
-    _compare(
+    compare_section(
         found.channels,
         bundle,
         rows.channels,
@@ -157,7 +128,7 @@ async def compare_oncall(
         {uid: draft_in_words(draft) for uid, draft in channels.items()},
         CHANNEL_DEFAULTS,
     )
-    _compare(
+    compare_section(
         found.schedules,
         bundle,
         rows.schedules,
@@ -166,7 +137,7 @@ async def compare_oncall(
         {uid: schedule_draft_in_words(draft, place) for uid, draft in schedules.items()},
         SCHEDULE_DEFAULTS,
     )
-    _compare(
+    compare_section(
         found.policies,
         bundle,
         rows.policies,
@@ -215,34 +186,6 @@ async def policies_in_words(
         row.id: policy_in_words(row, [one for one in targets if one.policy == row.id], place)
         for row in all_rows
     }
-
-
-def _compare(
-    found: ComparedSection[R, Any],
-    bundle: Bundle,
-    rows: Sequence[R],
-    applied: ApplySource,
-    before: Mapping[int, dict[str, Any]],
-    after: Mapping[str, dict[str, Any]],
-    defaults: Mapping[str, Any],
-) -> None:
-    """Adds the changes and orphans of a section. `before` are settings by key, `after` by uid."""
-    kind = SECTIONS[found.section][0]
-    for uid, settings in after.items():
-        row = found.standing.get(uid)
-        if row is None:
-            change = change_of(kind, uid, None, brief(settings, defaults), None)
-        else:
-            over = owner_change(row, applied)
-            change = change_of(kind, uid, before[row.id], settings, over)
-            path = found.section if uid == ROUTES_UID else f"{found.section}.{uid}"
-            expect_owned(path, row, applied, [one.name for one in change.fields])
-        found.changes.append(change)
-    if bundle.states(found.section):
-        found.orphans = left_out(kind, rows, after, applied)
-    found.changes += [
-        BundleChange(kind=kind, uid=uid, action=BundleAction.ORPHAN) for uid in found.orphans
-    ]
 
 
 async def _expect_nesting(
@@ -327,8 +270,10 @@ async def write_oncall(
         Refused with the faulty entry.
     """
     write = _Write(tx, together, place, applied.principal, terms)
-    await _write(tx, wanted.channels, list(wanted.channels.acts), write.channel, write, applied)
-    await _write(tx, wanted.schedules, list(wanted.schedules.acts), write.schedule, write, applied)
+    put = partial(write_section, tx, place.home.org, applied=applied, is_plan=together.is_plan)
+    channels, schedules = wanted.channels, wanted.schedules
+    await put(channels, list(channels.acts), write.channel, place.channels.uids)
+    await put(schedules, list(schedules.acts), write.schedule, place.schedules.uids)
     by_id = {str(own): uid for uid, own in place.policies.uids.items()}
     named = {
         uid: [
@@ -341,36 +286,7 @@ async def write_oncall(
     }
     order, circle = in_order(named)
     assert circle is None, "the nesting was checked"
-    await _write(tx, wanted.policies, order, write.policy, write, applied)
-
-
-async def _write(
-    tx: Tx,
-    section: ComparedSection[R, D],
-    order: Sequence[str],
-    put: Callable[[str, D, R | None], Any],
-    write: "_Write",
-    applied: ApplySource,
-) -> None:
-    kind, is_plan = SECTIONS[section.section][0], write.together.is_plan
-    for uid in order:
-        row = section.standing.get(uid)
-        with under(section.section if uid == ROUTES_UID else f"{section.section}.{uid}"):
-            # A plan writes no existing row, so that no other transaction waits for it.
-            if is_plan and row is not None:
-                async with tx.undone():
-                    await put(uid, section.drafts[uid], row)
-            else:
-                await put(uid, section.drafts[uid], row)
-        applied.progress.wrote(section.acts[uid], kind, uid)
-    for uid in section.orphans:
-        applied.progress.wrote(BundleAction.ORPHAN, kind, uid)
-    if is_plan:
-        return
-    own = {uid: write.id_of(section.section, uid) for uid in section.drafts}
-    orphans = {uid: row.uid for uid, row in section.orphans.items()}
-    marks = marks_of(own, section.standing, orphans, applied, tx.now)
-    await put_marks(tx, kind, write.place.home.org, marks)
+    await put(wanted.policies, order, write.policy, place.policies.uids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,14 +296,6 @@ class _Write:
     place: BundleContext
     principal: Principal
     terms: EntryContext
-
-    def id_of(self, section: str, uid: str) -> UUID:
-        known = {
-            "channels": self.place.channels,
-            "schedules": self.place.schedules,
-            "escalation_policies": self.place.policies,
-        }
-        return known[section].uids[uid] if section in known else self.place.home.uid
 
     async def channel(self, uid: str, draft: ChannelDraft, row: ChannelRow | None) -> None:
         home, keyring = self.place.home, self.terms.keyring
@@ -426,92 +334,3 @@ class _Write:
             await create_held_policy(self.tx, self.principal, home, own, draft)
         elif await replace_held_policy(self.tx, self.principal, row, draft):
             self.together.policy(row)
-
-    async def routes(self, _: str, drafts: RouteDrafts, __: RouteListRow | None) -> None:
-        # A plan has no changed services, whose policies the write would check.
-        if self.together.is_plan:
-            return
-        rules, default = drafts
-        await put_held_routes(self.tx, self.principal, self.place.home, rules, default)
-
-
-def compare_routes(
-    bundle: Bundle, place: BundleContext, applied: ApplySource
-) -> ComparedSection[RouteListRow, RouteDrafts]:
-    """Compares the alert routes.
-
-    Raises:
-        Refused with the faulty route.
-    """
-    words = service_words(place)
-    by_uid = {row.uid: words[row.id] for row in place.services} | {
-        own: uid for uid, own in place.coming_services.items()
-    }
-    ids = {str(row.uid): row.uid for row in place.services}
-    ids.update({row.slug: row.uid for row in place.services})
-    ids.update({uid: row.uid for uid, row in place.my_services.items()})
-    ids.update(place.coming_services)
-    drafts = {uid: wanted_routes(entry, ids, place) for uid, entry in bundle.routes.items()}
-    for rules, default in drafts.values():
-        _expect_routable(bundle, place, rules, default)
-    found = ComparedSection("routes", drafts, place.my_oncall.routes, {})
-    _compare(
-        found,
-        bundle,
-        place.oncall.route_lists,
-        applied,
-        {
-            row.id: routes_in_words(place.oncall.routes, words, place)
-            for row in place.my_oncall.routes.values()
-        },
-        {
-            uid: route_drafts_in_words(rules, default, by_uid, place)
-            for uid, (rules, default) in drafts.items()
-        },
-        ROUTES_DEFAULTS,
-    )
-    return found
-
-
-def _expect_routable(
-    bundle: Bundle, place: BundleContext, rules: Sequence[RouteDraft], default: RouteDraft | None
-) -> None:
-    """Checks the targets with the services that the project will have.
-
-    Raises:
-        Refused invalid with the route.
-    """
-    wanted = {
-        own: bool(bundle.services[uid].escalation_policy)
-        for uid, own in place.coming_services.items()
-    }
-    wanted.update({row.uid: row.escalation_policy is not None for row in place.services})
-    for uid, row in place.my_services.items():
-        wanted[row.uid] = bool(bundle.services[uid].escalation_policy)
-    every = [(f"routes.rules[{at}]", one) for at, one in enumerate(rules)]
-    every += [] if default is None else [("routes.default", default)]
-    for path, one in every:
-        if (one.service is None) == (one.policy is None):
-            raise Refused("invalid", path, "must have one of service and escalation_policy")
-        if one.service is not None and not wanted[one.service]:
-            rule = "names a service without an escalation policy, which pages nobody"
-            raise Refused("invalid", f"{path}.service", rule)
-
-
-async def write_routes(
-    tx: Tx,
-    together: MonitorWriteBatch,
-    place: BundleContext,
-    wanted: ComparedSection[RouteListRow, RouteDrafts],
-    applied: ApplySource,
-    terms: EntryContext,
-) -> None:
-    """Writes the alert routes, after the services.
-
-    Raises:
-        Refused with the faulty route.
-    """
-    write = _Write(tx, together, place, applied.principal, terms)
-    if not together.is_plan and wanted.drafts:
-        await ensure_route_marks(tx, place.home.org, place.home.id)
-    await _write(tx, wanted, list(wanted.acts), write.routes, write, applied)

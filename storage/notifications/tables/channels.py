@@ -138,7 +138,7 @@ async def lock_shared_channels(
     return dict(await tx.rows(_HOLD_SEVERAL, org=org, project=project, uids=list(uids)))
 
 
-async def hold_secrets(
+async def lock_shared_values(
     tx: Tx, org: int, project: int, names: Collection[str]
 ) -> dict[str, tuple[UUID, bytes]]:
     """Share-locks project secrets. Returns the ids and encrypted values of those that exist."""

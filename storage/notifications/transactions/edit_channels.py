@@ -81,7 +81,7 @@ async def create_held_channel(
     spec = spec_of(kind)
     whole = checked(spec, draft.config)
     names = set(references_of(spec, whole).values())
-    held = await channels.hold_secrets(tx, home.org, home.id, names)
+    held = await channels.lock_shared_values(tx, home.org, home.id, names)
     expect_secrets(spec, whole, held, keyring)
     plain, sealed = split(spec, whole, keyring, place_of(uid))
     values = {"org": home.org, "uid": uid, "project": home.id, "type": kind, "name": name}
@@ -115,7 +115,7 @@ async def edit_channel(
     spec = spec_of(seen.type)
     names = set(references_of(spec, config or {}).values())
     # A new reference locks its secret before the channel.
-    held = await channels.hold_secrets(tx, seen.org, seen.project, names)
+    held = await channels.lock_shared_values(tx, seen.org, seen.project, names)
     before = await _lock(tx, principal, channel)
     _expect_unmanaged(principal, before)
     if name is not None:
