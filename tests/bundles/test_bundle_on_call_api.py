@@ -256,82 +256,93 @@ async def test_a_name_of_several_objects_is_refused(api: Api) -> None:
 STEP = {"after_seconds": 0, "targets": [{"policy": "two"}]}
 
 
-@pytest.mark.parametrize(
-    ("sections", "said"),
-    [
-        (
-            {"channels": {"ops": {"type": "slack", "config": {"url": SLACK}}}},
-            "channels.ops.config.url: is a secret, which a bundle must not contain: keep it as a"
-            " secret of the project and name it in url_ref",
-        ),
-        (
-            {"channels": {"ops": {"type": "slack", "config": {"url_ref": "moon"}}}},
-            "channels.ops.config.url_ref: names no secret of this project",
-        ),
-        (
-            {"channels": {"ops": {"type": "slack"}}},
-            "channels.ops.config.url: is required",
-        ),
-        (
-            {"channels": {"ops": {"type": "pigeon"}}},
-            "channels.ops.type: must be one of apprise, discord, email, ntfy, opsgenie, pagerduty,"
-            " slack, teams, telegram, webhook",
-        ),
-        (
-            {"schedules": {"day": {**DAY, "layers": [], "participants": [{"channel": "moon"}]}}},
-            "schedules.day.participants[0].channel: is not a name in the project",
-        ),
-        (
-            {"schedules": {"day": {**DAY, "participants": [{"person": "x@y", "channel": "a"}]}}},
-            "schedules.day.participants[0]: must be one of person and channel",
-        ),
-        (
-            {"schedules": {"day": {**DAY, "layers": [], "participants": [{"person": "x@y"}]}}},
-            "schedules.day.participants[0].person: is not a member of the project",
-        ),
-        (
-            {"schedules": {"day": {**DAY, "anchor_at": "monday"}}},
-            "schedules.day.anchor_at: must be an instant such as 2026-01-31T09:00:00.000Z",
-        ),
-        (
-            {"escalation_policies": {"one": {"steps": [STEP]}, "two": {"steps": [
-                {"after_seconds": 0, "targets": [{"policy": "one"}]}]}}},
-            "escalation_policies.one.steps: must not lead back to this policy",
-        ),
-        (
-            {"escalation_policies": {"one": {"steps": [
-                {"after_seconds": 0, "targets": [{"schedule": "one"}]}]}}},
-            "escalation_policies.one.steps[0].targets[0].schedule: is not a name in the project",
-        ),
-        (
-            {"routes": {"rules": [{"matchers": "a", "service": "x"}]}},
-            None,
-        ),
-        (
-            {"services": {"shop": {}}, "routes": {"default": {"service": "shop"}}},
-            "routes.default.service: names a service without an escalation policy, which pages"
-            " nobody",
-        ),
-        ({"routes": {"default": {}}}, "routes.default: must have one of service and"
-         " escalation_policy"),
-        (
-            {"channels": {f"c{n}": MAIL for n in range(101)}},
-            "channels: must have at most 100 entries",
-        ),
-        (
-            {"services": {"shop": {"support_hours": {"timezone": "Moon", "windows": [
-                {"from": "09:00", "to": "10:00"}]}}}},
-            "services.shop.support_hours.timezone: is not an IANA time zone",
-        ),
-    ],
-)  # fmt: skip
-async def test_an_error_is_named_and_nothing_is_written(
-    api: Api, sections: dict[str, Any], said: str | None
-) -> None:
-    fine = {"channels": {"fine": MAIL}} if "channels" not in sections else {}
-    for verb in ("plan", "apply"):
-        answer = await ask(api, verb, bundle(**fine, **sections), 400)
-        assert said is None or answer == {"error": said}
+ERRORS: list[tuple[dict[str, Any], str]] = [
+    (
+        {"channels": {"ops": {"type": "slack", "config": {"url": SLACK}}}},
+        "channels.ops.config.url: is a secret, which a bundle must not contain: keep it as a"
+        " secret of the project and name it in url_ref",
+    ),
+    (
+        {"channels": {"ops": {"type": "slack", "config": {"url_ref": "moon"}}}},
+        "channels.ops.config.url_ref: names no secret of this project",
+    ),
+    (
+        {"channels": {"ops": {"type": "slack"}}},
+        "channels.ops.config.url: is required",
+    ),
+    (
+        {"channels": {"ops": {"type": "pigeon"}}},
+        "channels.ops.type: must be one of apprise, discord, email, ntfy, opsgenie, pagerduty,"
+        " slack, teams, telegram, webhook",
+    ),
+    (
+        {"schedules": {"day": {**DAY, "layers": [], "participants": [{"channel": "moon"}]}}},
+        "schedules.day.participants[0].channel: is not a name in the project",
+    ),
+    (
+        {"schedules": {"day": {**DAY, "participants": [{"person": "x@y", "channel": "a"}]}}},
+        "schedules.day.participants[0]: must be one of person and channel",
+    ),
+    (
+        {"schedules": {"day": {**DAY, "layers": [], "participants": [{"person": "x@y"}]}}},
+        "schedules.day.participants[0].person: is not a member of the project",
+    ),
+    (
+        {"schedules": {"day": {**DAY, "anchor_at": "monday"}}},
+        "schedules.day.anchor_at: must be an instant such as 2026-01-31T09:00:00.000Z",
+    ),
+    (
+        {
+            "escalation_policies": {
+                "one": {"steps": [STEP]},
+                "two": {"steps": [{"after_seconds": 0, "targets": [{"policy": "one"}]}]},
+            }
+        },
+        "escalation_policies.one.steps: must not lead back to this policy",
+    ),
+    (
+        {
+            "escalation_policies": {
+                "one": {"steps": [{"after_seconds": 0, "targets": [{"schedule": "one"}]}]}
+            }
+        },
+        "escalation_policies.one.steps[0].targets[0].schedule: is not a name in the project",
+    ),
+    (
+        {"routes": {"rules": [{"matchers": "a", "service": "x"}]}},
+        "routes.rules[0].matchers: ",
+    ),
+    (
+        {"services": {"shop": {}}, "routes": {"default": {"service": "shop"}}},
+        "routes.default.service: names a service without an escalation policy, which pages nobody",
+    ),
+    ({"routes": {"default": {}}}, "routes.default: must have one of service and escalation_policy"),
+    (
+        {"channels": {f"c{n}": MAIL for n in range(101)}},
+        "channels: must have at most 100 entries",
+    ),
+    (
+        {
+            "services": {
+                "shop": {
+                    "support_hours": {
+                        "timezone": "Moon",
+                        "windows": [{"from": "09:00", "to": "10:00"}],
+                    }
+                }
+            }
+        },
+        "services.shop.support_hours.timezone: is not an IANA time zone",
+    ),
+]
+
+
+async def test_an_error_is_named_and_nothing_is_written(api: Api) -> None:
+    for sections, said in ERRORS:
+        fine = {"channels": {"fine": MAIL}} if "channels" not in sections else {}
+        for verb in ("plan", "apply"):
+            answer = await ask(api, verb, bundle(**fine, **sections), 400)
+            assert answer["error"].startswith(said), said
     assert await listed(api, "notification-channels") == {}
 
 
@@ -430,7 +441,7 @@ async def test_support_hours_of_an_earlier_format_stay(api: Api) -> None:
     assert "support_hours" not in (await call(api, "GET", path))["service"]
 
 
-@pytest.mark.parametrize("seed", effort.varied(range(4), range(60)))
+@pytest.mark.parametrize("seed", effort.varied(range(2), range(60)))
 async def test_an_export_creates_the_same_project(api: Api, seed: int) -> None:
     mill = api.projects["acme/mill"][1]
     email = await prepare(api)
