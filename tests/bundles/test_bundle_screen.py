@@ -392,7 +392,7 @@ ON_CALL = """format: 3
 organization: acme
 project: shop
 channels:
-  ops: {name: Ops, type: ntfy, config: {topic: ops}}
+  ops: {name: Ops, type: ntfy, config: {topic: ops, token_ref: ntfy}}
 schedules:
   day: {shift_seconds: 1d, anchor_at: 2026-01-05T08:00:00Z, participants: [{channel: ops}]}
 escalation_policies:
@@ -405,11 +405,14 @@ routes:
 
 
 async def test_on_call_objects_are_shown_as_managed_and_stay_as_orphans(api: Api) -> None:
+    home = f"/projects/{api.project}"
+    body = {"name": "ntfy", "value": "tk_1"}
+    await call(api, "POST", f"{home}/secrets", body, 201)
     page = await planned(api, ON_CALL)
     assert "Plan: 5 to add" in page
     status, page = await send(api, act="apply", bundle=ON_CALL, revision=revision(page))
     assert status == 200
-    home = f"/projects/{api.project}"
+    assert ">1 channel<" in await seen(api, f"{home}/secrets")
     assert "1 service, 4 on-call objects" in page
     page = await seen(api, f"{home}/bundle")
     assert "0 monitors, 1 service and 4 on-call objects" in page

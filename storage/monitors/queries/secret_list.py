@@ -60,6 +60,10 @@ class ListedSecret(msgspec.Struct, frozen=True):
     used_by_managed: int
     used_by_channels: int = 0
 
+    @property
+    def uses(self) -> int:
+        return self.used_by + self.used_by_channels
+
 
 async def select_secrets(tx: Tx, org: int, project: int) -> list[ListedSecret]:
     return await tx.structs(ListedSecret, _LIST, org=org, project=project)
