@@ -423,6 +423,46 @@ async def test_overrides_are_created_once_and_never_removed(api: Api) -> None:
     assert answer["error"].startswith("schedules.day.overrides.ends_at: must be at most 366 days")
 
 
+async def test_the_default_policy_is_a_setting_of_its_entry(api: Api) -> None:
+    email = await prepare(api)
+    path = f"/projects/{api.project}/default-escalation-policy"
+    one = with_mail(ALL, email)
+
+    async def default() -> Any:
+        uid = (await call(api, "GET", path))["escalation_policy_id"]
+        names = await listed(api, "escalation-policies")
+        return next((name for name, row in names.items() if row["id"] == uid), None)
+
+    both = {"a": {**one, "default": True}, "b": one}
+    await applied(api, bundle(escalation_policies=both))
+    assert await default() == "a"
+    assert (await export(api))["escalation_policies"]["a"]["default"] is True
+    uid = (await listed(api, "escalation-policies"))["b"]["id"]
+    for chosen in (uid, None):
+        body = {"escalation_policy_id": chosen}
+        assert await call(api, "PUT", path, body, 409) == {"error": "managed_by_file"}
+    turned = {"a": one, "b": {**one, "default": True}}
+    await applied(api, bundle(escalation_policies=turned))
+    assert await default() == "b"
+    await applied(api, bundle(escalation_policies={"a": one, "b": one}))
+    assert await default() is None
+    twice = {"a": {**one, "default": True}, "b": {**one, "default": True}}
+    assert await ask(api, "plan", bundle(escalation_policies=twice), 400) == {
+        "error": "escalation_policies.b.default: must not be given twice: a is the default of"
+        " the project"
+    }
+    await release(api)
+    await call(api, "PUT", path, {"escalation_policy_id": uid})
+    # An entry that does not name the default of people leaves it alone only with its owner.
+    again = await ask(api, "plan", bundle(escalation_policies={"b": one}), 409)
+    assert "people edit it, and default would change" in again["error"]
+    third = bundle(escalation_policies={"c": {**one, "default": True}})
+    said = "escalation_policies.c: people edit it, and default of b would change"
+    assert (await ask(api, "plan", third, 409))["error"].startswith(said)
+    await applied(api, third, TAKE)
+    assert await default() == "c"
+
+
 async def test_support_hours_of_an_earlier_format_stay(api: Api) -> None:
     base = f"/projects/{api.project}/services"
     made = await call(api, "POST", base, {"slug": "shop", "name": "Shop"}, 201)
@@ -476,6 +516,7 @@ def random_sections(rnd: random.Random) -> dict[str, Any]:
             for at in after
         ]
         policies[f"p{number}"] = {
+            "default": rnd.random() < 0.5 and not any(one["default"] for one in policies.values()),
             "name": rnd.choice(["Nights", f"Policy {number}", "ü"]),
             "steps": steps,
             "repeat_last": rnd.random() < 0.3,

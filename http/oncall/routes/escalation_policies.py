@@ -151,6 +151,7 @@ ROUTES: Final = (
         summary="Set the escalation policy of incidents about Leadline.",
         body=PutDefaultEscalationPolicy,
         answer=DefaultEscalationPolicy,
+        also=(409,),
     ),
     _one(
         method="PUT",

@@ -213,6 +213,10 @@ def read_bundle(document: object) -> Bundle:
         for section, read in readers.items()
         if section in stated
     }
+    defaults = [uid for uid, one in found.get("escalation_policies", {}).items() if one.default]
+    if len(defaults) > 1:
+        rule = f"must not be given twice: {defaults[0]} is the default of the project"
+        raise _wrong(f"escalation_policies.{defaults[1]}.default", rule)
     if given.get("routes") is not None:
         found["routes"] = {ROUTES_UID: _routes(given["routes"])}
     return Bundle(

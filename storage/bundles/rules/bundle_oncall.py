@@ -114,11 +114,12 @@ class StepEntry(OnCallEntry, frozen=True, kw_only=True):
 
 
 class PolicyEntry(OnCallEntry, frozen=True, kw_only=True):
-    """Escalation policy."""
+    """Escalation policy. `default`: it starts for incidents about Leadline in the project."""
 
     name: str | UnsetType = UNSET
     repeat_last: bool = False
     ack_timeout_seconds: int = 0
+    default: bool = False
     steps: list[StepEntry]
 
 

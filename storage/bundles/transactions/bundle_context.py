@@ -25,7 +25,10 @@ from ...monitors.rules.monitor_defaults import MonitorDefaults
 from ...monitors.tables.monitors import select_names
 from ...notifications.queries.channels import select_channels_of
 from ...notifications.rows import ChannelRow
-from ...oncall.queries.escalation_policies import select_policies_of
+from ...oncall.queries.escalation_policies import (
+    select_default_policy_uid,
+    select_policies_of,
+)
 from ...oncall.queries.oncall_schedules import select_schedules_of
 from ...oncall.rows import EscalationPolicyRow, ScheduleRow
 from ...scheduling.queries.region_list import select_usable_regions
@@ -165,6 +168,8 @@ class BundleContext:
     # E-mail addresses of members, and of people who are named on call, by the id of the account.
     people: dict[UUID, str]
     oncall: OnCallRows
+    # Policy of incidents about Leadline in the project.
+    default_policy: UUID | None
     # Format of the bundle; of an export, the last one.
     format: int = FORMATS[-1]
     # Existing objects by uid in the bundle.
@@ -203,6 +208,7 @@ async def look_around(tx: Tx, home: ProjectRow) -> BundleContext:
         channels=NameReferences({row.uid: row.name for row in oncall.channels}),
         people=await select_people_of(tx, home.org, home.id),
         oncall=oncall,
+        default_policy=await select_default_policy_uid(tx, home.org, home.id),
     )
 
 

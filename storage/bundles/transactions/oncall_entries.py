@@ -57,7 +57,11 @@ SCHEDULE_DEFAULTS: Final[Mapping[str, Any]] = {
     "layers": [],
     "hand_off_email": False,
 }
-POLICY_DEFAULTS: Final[Mapping[str, Any]] = {"repeat_last": False, "ack_timeout_seconds": 0}
+POLICY_DEFAULTS: Final[Mapping[str, Any]] = {
+    "repeat_last": False,
+    "ack_timeout_seconds": 0,
+    "default": False,
+}
 ROUTES_DEFAULTS: Final[Mapping[str, Any]] = {"rules": [], "default": None}
 
 
@@ -309,6 +313,7 @@ def policy_in_words(
         "name": row.name,
         "repeat_last": row.repeat_last,
         "ack_timeout_seconds": row.ack_timeout_seconds,
+        "default": row.uid == place.default_policy,
         "steps": steps,
     }
 
@@ -330,11 +335,14 @@ def wanted_policy(uid: str, entry: PolicyEntry, place: BundleContext) -> PolicyD
     return PolicyDraft(name, steps, entry.repeat_last, entry.ack_timeout_seconds)
 
 
-def policy_draft_in_words(draft: PolicyDraft, place: BundleContext) -> dict[str, Any]:
+def policy_draft_in_words(
+    draft: PolicyDraft, place: BundleContext, *, is_default: bool
+) -> dict[str, Any]:
     return {
         "name": draft.name,
         "repeat_last": draft.repeat_last,
         "ack_timeout_seconds": draft.ack_timeout_seconds,
+        "default": is_default,
         "steps": [
             {
                 "after_seconds": step.after_seconds,

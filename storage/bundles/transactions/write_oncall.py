@@ -34,7 +34,11 @@ from ...oncall.rules.escalation import (
     nested_in,
     nesting_fault,
 )
-from ...oncall.tables.escalation_policies import select_ladders_of
+from ...oncall.tables.escalation_policies import (
+    lock_shared_policy,
+    select_ladders_of,
+    set_default_policy,
+)
 from ...oncall.transactions.edit_escalation_policies import (
     POLICIES_OF_PROJECT_MOST,
     PolicyDraft,
@@ -49,6 +53,7 @@ from ...oncall.transactions.edit_schedules import (
 )
 from ..rules.bundle import Bundle
 from ..rules.bundle_diff import BundleChange, in_order
+from ..rules.bundle_owner import expect_owned
 from .bundle_context import ApplySource, BundleContext, EntryContext, under
 from .compared_section import ComparedSection, compare_section, write_section
 from .oncall_entries import (
@@ -143,11 +148,31 @@ async def compare_oncall(
         rows.policies,
         applied,
         of_policies,
-        {uid: policy_draft_in_words(draft, place) for uid, draft in policies.items()},
+        {
+            uid: policy_draft_in_words(
+                draft, place, is_default=bundle.escalation_policies[uid].default
+            )
+            for uid, draft in policies.items()
+        },
         POLICY_DEFAULTS,
     )
+    _expect_default(bundle, place, applied)
     await _expect_nesting(tx, place, found.policies)
     return found
+
+
+def _expect_default(bundle: Bundle, place: BundleContext, applied: ApplySource) -> None:
+    """Checks that no other owner has the default policy which the bundle replaces.
+
+    Raises:
+        Refused bundle_conflict with the entry.
+    """
+    mine = {row.uid for row in place.my_oncall.policies.values()}
+    for uid, entry in bundle.escalation_policies.items():
+        for row in place.oncall.policies if entry.default else ():
+            if row.uid == place.default_policy and row.uid not in mine:
+                path = f"escalation_policies.{uid}"
+                expect_owned(path, row, applied, [f"default of {row.name}"])
 
 
 async def _missing_overrides(
@@ -287,6 +312,28 @@ async def write_oncall(
     order, circle = in_order(named)
     assert circle is None, "the nesting was checked"
     await put(wanted.policies, order, write.policy, place.policies.uids)
+    if not together.is_plan:
+        await _put_default(tx, place, wanted.policies)
+
+
+async def _put_default(
+    tx: Tx, place: BundleContext, wanted: ComparedSection[EscalationPolicyRow, PolicyDraft]
+) -> None:
+    """Sets or removes the default policy of the project if an entry changes it."""
+    changed = {
+        one.uid: bool(field.to)
+        for one in wanted.changes
+        for field in one.fields
+        if field.name == "default" and one.uid in wanted.drafts
+    }
+    if not changed:
+        return
+    chosen = [place.policies.uids[uid] for uid, is_default in changed.items() if is_default]
+    home, key = place.home, None
+    if chosen:
+        key = await lock_shared_policy(tx, home.org, home.id, chosen[0])
+        assert key is not None, "the policy was just written"
+    await set_default_policy(tx, home.org, home.id, key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,17 +147,23 @@ async def put_default_policy(
 
     Raises:
         Refused not_found, forbidden. Refused invalid, if the project has no such policy.
+        Refused managed_by_file, if a bundle manages the policy, or the one that is the default.
     """
     home = await demand_project(tx, principal, EDIT, project)
     await lock_project(tx, home)
     key = None
+    before = await escalation_policies.select_default_policy_uid(tx, home.org, home.id)
+    for uid in {policy, before} - {None} if policy != before else ():
+        row = None if uid is None else await escalation_policies.select_policy(tx, uid)
+        if row is not None and row.project == home.id:
+            _expect_unmanaged(principal, row)
     if policy is not None:
         key = await policies.lock_shared_policy(tx, home.org, home.id, policy)
         if key is None:
             raise Refused(
                 "invalid", "escalation_policy_id", "names no escalation policy of this project"
             )
-    if policy == await escalation_policies.select_default_policy_uid(tx, home.org, home.id):
+    if policy == before:
         return
     await policies.set_default_policy(tx, home.org, home.id, key)
     target = f"project:{home.uid} default_policy={policy or 'none'}"
