@@ -6,22 +6,11 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 
 from . import CannotImport, ImportResult, read_of
-from .on_call import read_on_call
-from .on_call.document import OnCallImport
 
 R = TypeVar("R")
 
 BYTES_MOST: Final = 8 << 20
 MODULES_BYTES_MOST: Final = 1 << 20
-
-
-def read_on_call_upload(kind: str, file: bytes) -> OnCallImport:
-    """Converts a file of on-call.
-
-    Raises:
-        CannotImport.
-    """
-    return _with_files(file, b"", lambda path, _: read_on_call(kind, path))
 
 
 def read_upload(kind: str, file: bytes, modules: bytes = b"") -> ImportResult:
@@ -30,10 +19,10 @@ def read_upload(kind: str, file: bytes, modules: bytes = b"") -> ImportResult:
     Raises:
         CannotImport.
     """
-    return _with_files(file, modules, lambda path, beside: read_of(kind, path, beside))
+    return with_files(file, modules, lambda path, beside: read_of(kind, path, beside))
 
 
-def _with_files(file: bytes, modules: bytes, read: Callable[[Path, Path | None], R]) -> R:
+def with_files(file: bytes, modules: bytes, read: Callable[[Path, Path | None], R]) -> R:
     """Returns the result of `read` on the paths of the files.
 
     SQLite reads only files, so both are in a temporary folder until the end.

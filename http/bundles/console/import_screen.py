@@ -16,10 +16,10 @@ from ...importers import CannotImport, ImportResult
 from ...importers.on_call import TOOLS as ON_CALL_TOOLS
 from ...importers.on_call.bundle import contact_lines, on_call_bundle
 from ...importers.on_call.document import OnCallImport
+from ...importers.on_call.uploaded_export import read_on_call_upload
 from ...importers.uploaded_file import (
     BYTES_MOST,
     MODULES_BYTES_MOST,
-    read_on_call_upload,
     read_upload,
 )
 from ...ui.form_routes import page_route
