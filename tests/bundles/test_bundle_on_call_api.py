@@ -166,6 +166,7 @@ async def test_managed_objects_refuse_edits_until_they_are_released(api: Api) ->
         ("escalation-policies", "escalation-policies"),
     ):
         for one in (await listed(api, what)).values():
+            assert one["managed_by"] == "api"
             answer = await call(api, "DELETE", f"/{path}/{one['id']}", None, 409)
             assert answer == {"error": "managed_by_file"}
     ops = (await listed(api, "notification-channels"))["Ops"]

@@ -29,7 +29,7 @@ from ....storage.notifications.transactions.edit_channels import (
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_in
 from ...wire.route import Request, Route
-from ...wire.schema import given
+from ...wire.schema import given, known
 from ...wire.scope_keys import org_of, project_of
 from ..schemas.notifications import (
     AttachChannel,
@@ -53,6 +53,7 @@ def _channel_json(row: ChannelRow) -> NotificationChannel:
         config=shown(row),
         enabled=row.enabled,
         takes_tickets=row.takes_tickets,
+        managed_by=known(row.managed_by or None),
         created_at=to_text(row.created_at),
     )
 
