@@ -116,11 +116,14 @@ def _with_referred(plain: dict[str, str], row: ChannelRow, keyring: Keyring) -> 
 
 
 def is_broken(row: ChannelRow, config: Mapping[str, str]) -> bool:
-    """Returns whether the value of a project secret is no longer valid for its setting.
+    """Returns whether a project secret has no value that is valid for its setting.
 
     `config` are the opened settings.
     """
-    return row.referred != "{}" and bool(SPECS[row.type].faults(config))
+    spec = SPECS.get(row.type)
+    if spec is None or not references_of(spec, plain_settings(row.config)):
+        return False
+    return bool(spec.faults(config))
 
 
 def references_of(spec: ChannelSpec, config: Mapping[str, str]) -> dict[str, str]:
