@@ -12,9 +12,7 @@ from uuid import UUID
 import click
 import msgspec
 
-from ...http.importers import read_of
-from ...http.importers.import_result import CannotImport
-from ...storage.bundles.rules.bundle import Bundle, read_bundle
+from ...storage.bundles.rules.bundle import SECTIONS, Bundle, read_bundle
 from ...storage.bundles.rules.bundle_diff import MANAGED_BY
 from ...storage.bundles.rules.bundle_owner import name_fault
 from ...storage.bundles.rules.bundle_schema import schema_text
@@ -30,6 +28,7 @@ from .api_client import (
     timeout_option,
     within,
 )
+from .bundle_import import import_
 from .bundle_wait import ApplicationFailed, in_time, result_of
 from .options import fail, print_out
 from .safe_text import shown, shown_json
@@ -101,9 +100,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the ra
 
 @click.group("bundle")
 def command() -> None:
-    """Keep a project's monitors and services in a file.
+    """Keep a project's monitors, services and on-call objects in a file.
 
-    A bundle is YAML that declares the monitors and services of a project. LEADLINE_URL,
+    A bundle is YAML that declares the objects of a project. LEADLINE_URL,
     LEADLINE_TOKEN and LEADLINE_CA_FILE select the server and the token, as for
     `leadline gate check`. Plan and apply need the role project_admin.
 
@@ -167,8 +166,9 @@ def apply(
 ) -> None:
     """Apply a bundle to its project, atomically.
 
-    Orphans, objects that the bundle no longer names, are disabled and never deleted. The server
-    applies the bundle in the background, and continues if the command is interrupted.
+    Orphans, objects that the bundle no longer names, are never deleted: monitors and services are
+    disabled, and on-call objects stay as they are. The server applies the bundle in the
+    background, and continues if the command is interrupted.
 
     \b
     Example:
@@ -197,7 +197,7 @@ def _options(path: Path, name: str | None, *, take_over: bool) -> BundleOptions:
 @click.option("--project", type=ResourceParam(), required=True, help="Project id or slug.")
 @timeout_option
 def export(organization: str | None, project: str, timeout_seconds: float) -> None:
-    """Print a project's monitors and services as a bundle.
+    """Print a project's monitors, services and on-call objects as a bundle.
 
     Applied to the same project it changes nothing. Secrets are blank, which keeps the stored
     values. Objects of file providers are omitted.
@@ -237,53 +237,7 @@ def schema() -> None:
     print_out(schema_text().encode())
 
 
-@command.command("import")
-@click.argument("kind", type=click.Choice(["kuma", "gatus", "healthchecks", "blackbox"]))
-@click.argument(
-    "path", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False)
-)
-@click.option("--organization", required=True, help="Organization slug.")
-@click.option("--project", required=True, help="Project slug.")
-@click.option(
-    "--modules",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="For blackbox: the exporter's configuration.",
-)
-def import_(kind: str, path: Path, organization: str, project: str, modules: Path | None) -> None:
-    """Convert the configuration of another tool to a bundle, and report what is not supported.
-
-    \b
-    kuma          a backup of Uptime Kuma (JSON), or the kuma.db of version 2
-    gatus         the configuration of Gatus
-    healthchecks  the response of GET /api/v3/checks/ of Healthchecks
-    blackbox      prometheus.yml or a file of targets, for the blackbox exporter
-    The bundle goes to the standard output, the report to the standard error output. Secrets are
-    not imported.
-
-    \b
-    Example:
-      leadline bundle import kuma kuma.db --organization acme --project shop > shop.yaml
-    Exit status: 0 done, 1 the file is not from that tool, 2 usage error.
-    """
-    try:
-        found = read_of(kind, path, modules)
-    except (CannotImport, OSError) as error:
-        raise fail(f"{path}: {error}") from error
-    document = {
-        "format": 1,
-        "organization": organization,
-        "project": project,
-        "monitors": found.monitors,
-    }
-    print_out(write_text(document).encode())
-    for note in found.notes:
-        sign = "~" if note.is_kept else "-"
-        word = "without" if note.is_kept else "skipped:"
-        click.echo(f"{sign} {shown(note.name, 100)}: {word} {'; '.join(note.lost)}", err=True)
-    for text in (*found.unused, *found.general):
-        click.echo(f"  {shown(text, 300)}", err=True)
-    left_out = sum(not note.is_kept for note in found.notes)
-    click.echo(f"{len(found.monitors)} imported, {left_out} skipped", err=True)
+command.add_command(import_)
 
 
 def _ask(
@@ -352,7 +306,7 @@ async def _send(
 
 def _is_about_entry(error: str) -> bool:
     """Returns whether an error begins with the path of a field of the bundle."""
-    return re.match(r"(monitors|services|organization|project)[.:]", error) is not None
+    return re.match(rf"({'|'.join(SECTIONS)}|organization|project)[.:]", error) is not None
 
 
 def _pointed_at(text: Text, error: str) -> _Wrong:
@@ -372,7 +326,7 @@ def _print_plan(found: tuple[PlanOutput, bytes], as_json: bool) -> None:
     words = {
         "create": "created",
         "update": "updated",
-        "orphan": "disabled as orphans",
+        "orphan": "orphaned",
         "unchanged": "unchanged",
     }
     parts = [f"{count[act]} {said}" for act, said in words.items()]

@@ -10,6 +10,7 @@ from typing import Final
 from ...probes.senders import (
     NotDelivered,
     SendContext,
+    SendFailure,
     deliver,
     deliver_signed,
     deliver_to_person,
@@ -86,6 +87,8 @@ async def _send(
         return ""
     assert delivery.channel is not None, "a leased delivery has a destination"
     config = settings_of_channel.opened(delivery.channel, keyring)
+    if settings_of_channel.is_broken(delivery.channel, config):
+        raise NotDelivered(SendFailure.REFUSED, "bad_secret")
     message = _message(delivery, base_url)
     if delivery.channel.contact_method is not None:
         message = _answerable(delivery, message, keyring, means, base_url)

@@ -22,7 +22,7 @@ from ...storage.accounts.rules.access import CredentialKind, Principal
 from ...storage.accounts.tables.projects import select_project_named
 from ...storage.bundles.queries import select_files
 from ...storage.bundles.rows import FileRow
-from ...storage.bundles.rules.bundle import Bundle
+from ...storage.bundles.rules.bundle import Bundle, empty_bundle
 from ...storage.bundles.rules.file_provider import EMPTY_NOW, FileStatus, may_name, wrong
 from ...storage.bundles.tables.bundle_files import (
     claim_provider,
@@ -273,13 +273,7 @@ class FileProviderSyncer:
         home = await select_project(tx, project)
         if home is None:
             return
-        nothing = Bundle(
-            format=2,
-            organization=str(home.org_uid),
-            project=str(home.uid),
-            monitors={},
-            services={},
-        )
+        nothing = empty_bundle(str(home.org_uid), str(home.uid))
         await self._write(tx, together, source, path, home, nothing, named)
 
     async def _write(
@@ -337,8 +331,7 @@ async def _claimed(tx: Tx, bundle: Bundle | None) -> frozenset[tuple[UUID, str, 
     home = await select_project_named(tx, bundle.organization, bundle.project)
     if home is None:
         return frozenset()
-    monitors = {(home.uid, "monitor", uid) for uid in bundle.monitors}
-    return frozenset(monitors | {(home.uid, "service", uid) for uid in bundle.services})
+    return frozenset((home.uid, kind, uid) for kind, uid in bundle.named)
 
 
 def _apart(

@@ -1,10 +1,13 @@
 """Conversion of an uploaded file. Afterwards no copy of it is on the disk."""
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, TypeVar
 
 from . import CannotImport, ImportResult, read_of
+
+R = TypeVar("R")
 
 BYTES_MOST: Final = 8 << 20
 MODULES_BYTES_MOST: Final = 1 << 20
@@ -12,6 +15,15 @@ MODULES_BYTES_MOST: Final = 1 << 20
 
 def read_upload(kind: str, file: bytes, modules: bytes = b"") -> ImportResult:
     """Converts a file. `modules` is the configuration of the blackbox exporter, if it is given.
+
+    Raises:
+        CannotImport.
+    """
+    return with_files(file, modules, lambda path, beside: read_of(kind, path, beside))
+
+
+def with_files(file: bytes, modules: bytes, read: Callable[[Path, Path | None], R]) -> R:
+    """Returns the result of `read` on the paths of the files.
 
     SQLite reads only files, so both are in a temporary folder until the end.
 
@@ -31,4 +43,4 @@ def read_upload(kind: str, file: bytes, modules: bytes = b"") -> ImportResult:
         beside = Path(folder, "modules")
         if modules:
             beside.write_bytes(modules)
-        return read_of(kind, path, beside if modules else None)
+        return read(path, beside if modules else None)

@@ -29,12 +29,15 @@ class EscalationStep(Schema, frozen=True, kw_only=True):
 
 
 class EscalationPolicy(Schema, frozen=True, kw_only=True):
+    """`managed_by` is the bundle provider. It is absent if users edit the policy."""
+
     id: UUID
     project_id: UUID
     name: str
     repeat_last: bool
     ack_timeout_seconds: int
     steps: list[EscalationStep]
+    managed_by: str | UnsetType = UNSET
     created_at: InstantText
     updated_at: InstantText
 
@@ -118,7 +121,8 @@ class OnCallSchedule(Schema, frozen=True, kw_only=True):
     """`timezone` is absent if shifts count elapsed time.
 
     `restrictions`, `starts_at` and `ends_at` are those of the first layer. Of it and the further
-    `layers`, the last active one takes precedence.
+    `layers`, the last active one takes precedence. `managed_by` is the bundle provider. It is
+    absent if users edit the schedule.
     """
 
     id: UUID
@@ -133,6 +137,7 @@ class OnCallSchedule(Schema, frozen=True, kw_only=True):
     ends_at: InstantText | UnsetType = UNSET
     layers: list[OnCallLayer] | UnsetType = UNSET
     hand_off_email: bool | UnsetType = UNSET
+    managed_by: str | UnsetType = UNSET
     created_at: InstantText
     updated_at: InstantText
 

@@ -1,4 +1,4 @@
-"""Notice on screens of monitors and services that a bundle manages.
+"""Notice on screens of objects that a bundle manages.
 
 It also states whether the API refuses edits of the object.
 """
@@ -15,15 +15,18 @@ class Managed:
     text: str
 
 
-def managed(row: FromBundle) -> Managed | None:
-    """Returns the notice, None if users edit the object."""
+def managed(row: FromBundle, *, orphan_works: bool = False) -> Managed | None:
+    """Returns the notice, None if users edit the object.
+
+    `orphan_works`: an orphan of this kind is not disabled.
+    """
     if not row.managed_by:
         return None
     source = f"{row.bundle_path} (provider {row.managed_by})"
     if row.managed_by == API:
         source = f"the bundle {name_of(row.bundle_path)}"
     if row.orphaned_at is not None:
-        said = f"Disabled: no longer in {source}."
+        said = f"No longer in {source}." if orphan_works else f"Disabled: no longer in {source}."
         return Managed(False, f"{said} It can be edited and deleted here.")
     called = f"Managed by {source} as {row.bundle_uid}"
     return Managed(True, f"{called}. Edit it there.")

@@ -6,7 +6,7 @@ agree. Every setting is a string. A fault names the setting and repeats no part 
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -15,6 +15,9 @@ from ..check.target import BadTarget, read_url
 VALUE_LONGEST: Final = 2_048
 # Placeholder for a stored secret in responses. A request that contains it keeps the secret.
 MASK: Final = "••••"
+# A secret setting with this suffix names a secret of the project that has the value.
+REFERENCE_SUFFIX: Final = "_ref"
+_SECRET_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
 Config = Mapping[str, str]
 
@@ -69,14 +72,23 @@ class ChannelSpec:
     def secrets(self) -> frozenset[str]:
         return frozenset(setting.name for setting in self.settings if setting.secret)
 
+    @property
+    def references(self) -> dict[str, str]:
+        """Returns the names of the settings that refer to secrets, with their settings."""
+        return {f"{name}{REFERENCE_SUFFIX}": name for name in sorted(self.secrets)}
+
     def with_defaults(self, config: Config) -> dict[str, str]:
         return {s.name: config.get(s.name) or s.default for s in self.settings}
 
     def faults(self, config: Config) -> list[SettingFault]:
         """Returns the faults of a complete config, or [] if it is valid.
 
-        The rule is evaluated only if no setting has a fault.
+        The rule is evaluated only if no setting has a fault, and no setting is a reference: those
+        are checked with their values.
         """
+        referred = {key: config[key] for key in self.references if config.get(key)}
+        if referred:
+            return self._faults_with(config, referred)
         known = {setting.name for setting in self.settings}
         found = [
             SettingFault(_setting_names(key), "is not a setting of this type")
@@ -88,6 +100,20 @@ class ChannelSpec:
             if (fault := _fault(setting, config.get(setting.name, ""))) is not None
         ]
         return found or self.rule(config)
+
+    def _faults_with(self, config: Config, referred: Config) -> list[SettingFault]:
+        """Returns the faults of a config with references, whose values are unknown."""
+        for key, name in referred.items():
+            if config.get(self.references[key]):
+                return [SettingFault(f"config.{key}", "must not be given with the value")]
+            if not _SECRET_NAME.fullmatch(name):
+                return [SettingFault(f"config.{key}", "must be the name of a project secret")]
+        hidden = {self.references[key] for key in referred}
+        plain = {key: value for key, value in config.items() if key not in self.references}
+        shown = tuple(
+            replace(one, required=False) if one.name in hidden else one for one in self.settings
+        )
+        return replace(self, settings=shown, rule=_no_rule).faults(plain)
 
     def has_moved(self, before: Config, after: Config) -> bool:
         """Returns whether the secrets would be sent to another scheme, host or port."""

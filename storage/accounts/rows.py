@@ -197,7 +197,7 @@ class DeletionCounts(msgspec.Struct, frozen=True):
 
 
 class ManagedObject(msgspec.Struct, frozen=True):
-    """A service or monitor of a bundle or of a file provider. `many` counts all such objects."""
+    """An object of a bundle or of a file provider. `many` counts all such objects."""
 
     kind: str
     name: str

@@ -1,6 +1,7 @@
 """Read-only SQL of bundles."""
 
 from collections.abc import Sequence
+from uuid import UUID
 
 import msgspec
 
@@ -44,15 +45,33 @@ _CHANGES = """
 select changes from bundle_revisions
 where org = %(org)s and project = %(project)s and path = %(path)s and revision = %(revision)s
 """
-_PATHS = """
-select path, sum(monitors)::int, sum(services)::int from (
-  select bundle_path as path, 1 as monitors, 0 as services from monitors
-  where org = %(org)s and project = %(project)s and managed_by = %(api)s and orphaned_at is null
-  union all
-  select bundle_path, 0, 1 from services
-  where org = %(org)s and project = %(project)s and managed_by = %(api)s and orphaned_at is null) k
+_OF_API = """
+where org = %(org)s and project = %(project)s and managed_by = %(api)s and orphaned_at is null
+"""
+_PATHS = f"""
+select path, sum(monitors)::int, sum(services)::int, sum(oncall)::int from (
+  select bundle_path as path, 1 as monitors, 0 as services, 0 as oncall from monitors {_OF_API}
+  union all select bundle_path, 0, 1, 0 from services {_OF_API}
+  union all select bundle_path, 0, 0, 1 from notification_channels {_OF_API}
+  union all select bundle_path, 0, 0, 1 from oncall_schedules {_OF_API}
+  union all select bundle_path, 0, 0, 1 from escalation_policies {_OF_API}
+  union all select bundle_path, 0, 0, 1 from alert_route_lists {_OF_API}) k
 group by path order by path
 """
+
+
+_PEOPLE = """
+select u.uid, u.email from users u
+where exists (select from memberships m where m.user_id = u.id and m.org = %(org)s
+    and (m.project is null or m.project = %(project)s))
+  or exists (select from notification_channels c where c.org = %(org)s
+    and c.project = %(project)s and c.person = u.id)
+"""
+
+
+async def select_people_of(tx: Tx, org: int, project: int) -> dict[UUID, str]:
+    """Returns the e-mail addresses of the members, and of people whom on-call objects name."""
+    return dict(await tx.rows(_PEOPLE, org=org, project=project))
 
 
 async def select_revisions(tx: Tx, org: int, project: int, most: int) -> list[RevisionRow]:

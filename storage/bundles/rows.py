@@ -81,3 +81,4 @@ class BundleRow(msgspec.Struct, frozen=True):
     path: str
     monitors: int
     services: int
+    oncall: int

@@ -133,6 +133,21 @@ class PostmortemRow(msgspec.Struct, frozen=True):
     updated_at: Instant
 
 
+class RouteListRow(msgspec.Struct, frozen=True):
+    """Marks of the alert routes of a project, which are one object of a bundle."""
+
+    id: int
+    uid: UUID
+    managed_by: str = ""
+    bundle_uid: str | None = None
+    bundle_path: str = ""
+    orphaned_at: Instant | None = None
+
+    @property
+    def name(self) -> str:
+        return "routes"
+
+
 class AlertRouteRow(msgspec.Struct, frozen=True):
     """Route of external alerts. Without `matchers` it is the default.
 

@@ -29,6 +29,11 @@ class EscalationPolicyRow(msgspec.Struct, frozen=True):
     created_at: Instant
     updated_at: Instant
     ack_timeout_seconds: int = 0
+    # Bundle fields, as in a monitor.
+    managed_by: str = ""
+    bundle_uid: str | None = None
+    bundle_path: str = ""
+    orphaned_at: Instant | None = None
 
 
 class EscalationTargetRow(msgspec.Struct, frozen=True):
@@ -76,6 +81,11 @@ class ScheduleRow(msgspec.Struct, frozen=True):
     starts_at: Instant | None = None
     ends_at: Instant | None = None
     hand_off_email: bool = False
+    # Bundle fields, as in a monitor.
+    managed_by: str = ""
+    bundle_uid: str | None = None
+    bundle_path: str = ""
+    orphaned_at: Instant | None = None
 
     def roster(
         self, layers: Sequence["LayerRow"], participants: Sequence["ParticipantRow"]

@@ -133,7 +133,7 @@ def test_apply_waits_for_the_end_of_the_operation(server: Server, file: str) -> 
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.splitlines() == [
         "+ monitor web",
-        "Applied: 1 created, 0 updated, 0 disabled as orphans, 0 unchanged",
+        "Applied: 1 created, 0 updated, 0 orphaned, 0 unchanged",
     ]
     assert server.asked[0].headers["prefer"] == "respond-async"
     assert [one.line.split(" ")[0] for one in server.asked] == ["POST", "GET", "GET"]

@@ -230,3 +230,59 @@ async def test_a_plan_finds_a_cycle_through_objects_outside_the_bundle(
     wanted = bundle({"web": {**MONITORS["web"], "depends_on": ["hand"]}}, {})
     with pytest.raises(Refused, match="lead back"):
         await plan_bundle(world.pool, world.project_uid, wanted, *context(world))
+
+
+ON_CALL = {
+    "notification_channels": "no key update",
+    "oncall_schedules": "no key update",
+    "escalation_policies": "no key update",
+}
+
+
+def on_call(name: str, after: int) -> Bundle:
+    """Two bundles with other arguments differ in each entry; policy b names a new one."""
+    day = {"shift_seconds": 86_400, "anchor_at": "2026-01-05T08:00:00Z"}
+    ntfy = {"type": "ntfy", "config": {"topic": name}}
+    targets = {
+        "a": {"schedule": "day"},
+        "b": {"policy": f"a-{name}"},
+        f"a-{name}": {"channel": "x"},
+    }
+    steps = {uid: [{"after_seconds": after, "targets": [one]}] for uid, one in targets.items()}
+    return read_bundle(
+        {
+            "format": 3,
+            "organization": "acme",
+            "project": "shop",
+            "channels": {"x": ntfy},
+            "schedules": {"day": {**day, "name": name, "participants": [{"channel": "x"}]}},
+            "escalation_policies": {
+                uid: {"name": uid, "steps": given} for uid, given in steps.items()
+            },
+            "routes": {"rules": [{"matchers": f"a={name}", "escalation_policy": "b"}]},
+        }
+    )
+
+
+async def test_a_plan_of_on_call_objects_blocks_no_edit(world: World) -> None:
+    await apply(world, on_call("one", 0))
+    applied, terms = context(world)
+    planned = await plan_bundle(world.pool, world.project_uid, on_call("two", 60), applied, terms)
+    async with world.pool.transaction("plan") as tx:
+        await write(world, tx, on_call("two", 60), is_plan=True)
+        assert await locked(world, ON_CALL) == {}
+    async with world.pool.transaction("apply") as tx:
+        together = await write(world, tx, on_call("two", 60), is_plan=False)
+        assert (await locked(world, ON_CALL)).keys() == ON_CALL.keys()
+        await together.write_ahead(tx)
+        await together.publish(tx)
+    actions = {one.uid: str(one.action) for one in planned}
+    assert actions == {
+        "x": "update",
+        "day": "update",
+        "a": "update",
+        "b": "update",
+        "a-two": "create",
+        "a-one": "orphan",
+        "routes": "update",
+    }

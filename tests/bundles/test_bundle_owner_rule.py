@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 import pytest
@@ -23,9 +23,11 @@ from leadline.storage.bundles.rules.bundle_owner import (
     OwnerRelation,
     expect_owned,
     exported,
+    exported_named,
     left_out,
     marks_of,
     match,
+    match_named,
     name_fault,
     name_of,
     owner_change,
@@ -126,6 +128,64 @@ def test_a_bundle_writes_only_what_it_owns_or_takes_over(
 def test_a_bundle_makes_no_orphan_of_another(rows: list[Row], path: str) -> None:
     for row in left_out("monitor", rows, {}, Source(path=path)).values():
         assert (row.managed_by, row.bundle_path, row.orphaned_at) == (API, path, None)
+
+
+@dataclass(frozen=True)
+class Named:
+    id: int
+    name: str
+    managed_by: str = ""
+    bundle_uid: str | None = None
+    bundle_path: str = ""
+    orphaned_at: Instant | None = None
+    uid: UUID = field(default_factory=uuid4)
+
+
+@st.composite
+def named_objects(draw: st.DrawFn) -> list[Named]:
+    """Objects of a kind whose names are not distinct, in the order of their ids."""
+    rows: list[Named] = []
+    for number in range(draw(st.integers(0, 6))):
+        name, owner = draw(st.sampled_from(["Ops", "…", "ops 2"])), draw(st.sampled_from(OWNERS))
+        if not owner:
+            rows.append(Named(number, name))
+            continue
+        uid = draw(st.sampled_from([*WORDS, "ops", "ops-2"]))
+        if all((one.managed_by, one.bundle_uid) != (owner, uid) for one in rows):
+            gone = draw(st.sampled_from([None, None, Instant(7)]))
+            rows.append(Named(number, name, owner, uid, draw(st.sampled_from(PATHS)), gone))
+    return rows
+
+
+OWNERS = ["", "", API, "git"]
+
+
+@given(named_objects())
+def test_an_export_matches_objects_whose_names_are_equal(rows: list[Named]) -> None:
+    found = exported_named(rows, "channel")
+    assert [one.id for one in found.values()] == sorted(one.id for one in found.values())
+    assert all(one.managed_by in ("", API) and one.orphaned_at is None for one in found.values())
+    assert (
+        match_named("channels", rows, {uid: one.name for uid, one in found.items()}, API) == found
+    )
+
+
+@given(named_objects(), st.dictionaries(st.sampled_from(WORDS), st.sampled_from(["Ops", "x"])))
+def test_entries_match_different_objects_that_the_provider_may_have(
+    rows: list[Named], names: dict[str, str]
+) -> None:
+    try:
+        found = match_named("channels", rows, names, API)
+    except Refused as refused:
+        if refused.code != "bundle_conflict":
+            raise
+        return
+    assert len({one.id for one in found.values()}) == len(found)
+    for uid, one in found.items():
+        assert one.managed_by in ("", API)
+        assert one.bundle_uid == uid if one.managed_by else one.name == names[uid]
+    taken = {one.name for one in rows if not one.managed_by}
+    assert not any(names[uid] in taken for uid in names.keys() - found.keys())
 
 
 def test_an_entry_moves_between_the_files_of_a_provider() -> None:

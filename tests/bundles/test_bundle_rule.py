@@ -52,6 +52,15 @@ def test_monitors_must_be_named_and_may_be_blank_and_services_need_not_be() -> N
     assert read_bundle(bundle(format=2)).services == {}
 
 
+def test_a_section_that_is_absent_is_not_stated() -> None:
+    head = {"format": 3, "organization": "acme", "project": "shop"}
+    assert read_bundle(head).stated == frozenset()
+    given = read_bundle({**head, "channels": None, "routes": None, "services": {}})
+    assert given.stated == {"channels", "routes", "services"}
+    assert given.named == []
+    assert read_bundle(bundle()).stated == {"monitors", "services"}
+
+
 def test_durations_are_read_wherever_seconds_are_asked_for() -> None:
     read = read_bundle(
         service(
@@ -80,11 +89,16 @@ def test_durations_are_read_wherever_seconds_are_asked_for() -> None:
     ("document", "said"),
     [
         ([], "bundle: must be a mapping of format, organization, project and monitors"),
-        (bundle(format=3), "format: must be 1 or 2"),
-        (bundle(format=True), "format: must be 1 or 2"),
-        (bundle(format="1"), "format: must be 1 or 2"),
+        (bundle(format=4), "format: must be 1, 2 or 3"),
+        (bundle(format=True), "format: must be 1, 2 or 3"),
+        (bundle(format="1"), "format: must be 1, 2 or 3"),
         (bundle(monitor={}), "monitor: is not known here"),
         (bundle(services={}), "services: is not known here: services need format 2"),
+        (bundle(channels={}), "channels: is not known here: channels need format 3"),
+        (bundle(format=2, routes={}), "routes: is not known here: routes need format 3"),
+        (bundle(format=3, routes=[]), "routes: must be a mapping of rules and default"),
+        (bundle(format=3, routes={"rules": [{}]}), "routes.rules[0].matchers: is required"),
+        (bundle(format=3, channels={"Ops": {}}), "channels.Ops: must match ^[a-z][a-z0-9-]{0,62}$"),
         (bundle(organization=""), "organization: must be a slug or an id"),
         (bundle(project=None), "project: must be a slug or an id"),
         (bundle(monitors=[]), "monitors: must be a mapping from uids to objects"),

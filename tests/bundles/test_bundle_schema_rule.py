@@ -30,6 +30,13 @@ def bundle(monitor: dict[str, Any], **services: Any) -> dict[str, Any]:
     return {"format": 2, **head, "services": services}
 
 
+ANCHOR = "2026-01-05T09:00:00Z"
+
+
+def on_call(**sections: Any) -> dict[str, Any]:
+    return {"format": 3, "organization": "acme", "project": "shop", **sections}
+
+
 def test_it_is_a_schema_and_the_published_one() -> None:
     validator().check_schema(bundle_schema())
     published = Path(__file__).parents[2] / "docs" / "bundle.schema.json"
@@ -45,6 +52,25 @@ def test_it_is_a_schema_and_the_published_one() -> None:
         bundle({"type": "composite", "target": "", "config": {"children": ["a"]}}),
         bundle({}, shop={"monitors": ["web"], "sla_targets": {"30d": {"objective": 99.9}}}),
         bundle({}, shop={"alerting": {"renotify_seconds": "10m"}}),
+        on_call(),
+        on_call(channels={"ops": {"type": "slack", "config": {"url_ref": "slack"}}}, routes=None),
+        on_call(
+            schedules={
+                "day": {
+                    "shift_seconds": "1d",
+                    "anchor_at": ANCHOR,
+                    "participants": [{"person": "ada@example.org"}, {"channel": "ops"}],
+                    "restrictions": [{"weekdays": ["mon"], "from": "09:00", "to": "24:00"}],
+                }
+            }
+        ),
+        on_call(
+            escalation_policies={
+                "night": {"steps": [{"after_seconds": "5m", "targets": [{"schedule": "day"}]}]}
+            },
+            services={"shop": {"support_hours": {"timezone": "Europe/Berlin", "windows": []}}},
+            routes={"rules": [{"matchers": "a=b", "service": "shop"}], "default": None},
+        ),
     ],
 )
 def test_an_accepted_document_is_valid(document: dict[str, Any]) -> None:
@@ -62,7 +88,13 @@ def test_an_accepted_document_is_valid(document: dict[str, Any]) -> None:
         bundle({"config": {"password": "x"}}),
         bundle({}, shop={"sla_targets": {"31d": {"objective": 99}}}),
         bundle({}, Shop={}),
-        {**bundle({}), "format": 3},
+        {**bundle({}), "format": 4},
+        {**bundle({}), "channels": {}},
+        on_call(channels={"ops": {"type": "slack", "config": {"url": 7}}}),
+        on_call(schedules={"day": {"shift_seconds": "1d", "anchor_at": ANCHOR}}),
+        on_call(escalation_policies={"night": {"steps": [{"targets": []}]}}),
+        on_call(routes={"rules": [{"service": "shop"}]}),
+        {**on_call(), "routes": {"first": {}}},
     ],
 )
 def test_a_refused_document_is_invalid(document: dict[str, Any]) -> None:

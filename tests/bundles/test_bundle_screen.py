@@ -386,3 +386,54 @@ def test_fields_are_shown_by_entry_and_secrets_are_not() -> None:
         ("config.scenario", None, "(not shown)"),
         ("config.body", None, "b"),
     ]
+
+
+ON_CALL = """format: 3
+organization: acme
+project: shop
+channels:
+  ops: {name: Ops, type: ntfy, config: {topic: ops, token_ref: ntfy}}
+schedules:
+  day: {shift_seconds: 1d, anchor_at: 2026-01-05T08:00:00Z, participants: [{channel: ops}]}
+escalation_policies:
+  night: {steps: [{after_seconds: 0, targets: [{schedule: day}]}]}
+services:
+  shop: {escalation_policy: night}
+routes:
+  default: {escalation_policy: night}
+"""
+
+
+async def test_on_call_objects_are_shown_as_managed_and_stay_as_orphans(api: Api) -> None:
+    home = f"/projects/{api.project}"
+    body = {"name": "ntfy", "value": "tk_1"}
+    await call(api, "POST", f"{home}/secrets", body, 201)
+    page = await planned(api, ON_CALL)
+    assert "Plan: 5 to add" in page
+    status, page = await send(api, act="apply", bundle=ON_CALL, revision=revision(page))
+    assert status == 200
+    assert ">1 channel<" in await seen(api, f"{home}/secrets")
+    assert "1 service, 4 on-call objects" in page
+    page = await seen(api, f"{home}/bundle")
+    assert "0 monitors, 1 service and 4 on-call objects" in page
+    said = "Managed by the bundle default as "
+    page = await seen(api, f"{home}/on-call")
+    assert f"{said}day" in page
+    assert f"{said}night" in page
+    assert "/edit" not in page.split("<main")[1]
+    page = await seen(api, f"{home}/alert-routes")
+    assert f"{said}routes" in page
+    assert "Edit routes" not in page
+    (channel,) = await call(api, "GET", f"{home}/notification-channels")
+    page = await seen(api, f"{home}/channels?show=edit&uid={channel['id']}")
+    assert f"{said}ops" in page
+    assert 'value="save"' not in page
+    empty = ON_CALL.split("channels:", maxsplit=1)[0] + "channels: {}\n"
+    page = await planned(api, empty)
+    assert "Plan: 1 to leave to people" in page
+    assert "no longer in the bundle; people edit it" in page
+    assert 'name="disabled" value="0"' in page
+    await send(api, act="apply", bundle=empty, revision=revision(page))
+    page = await seen(api, f"{home}/channels?show=edit&uid={channel['id']}")
+    assert "No longer in the bundle default." in page
+    assert 'value="save"' in page

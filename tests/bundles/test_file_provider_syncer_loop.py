@@ -479,3 +479,64 @@ async def test_a_provider_takes_over_objects_of_people_only_if_configured(
     world.now = Instant(world.now + AGAIN_US)
     await look()
     assert await world.rows("select managed_by, name from monitors") == [("files", "Web")]
+
+
+ON_CALL = """format: 3
+organization: acme
+project: shop
+channels:
+  ops: {name: Ops, type: ntfy, config: {topic: ops}}
+schedules:
+  day:
+    shift_seconds: 1d
+    anchor_at: 2026-01-05T08:00:00Z
+    participants: [{channel: ops}]
+"""
+NIGHT = """format: 3
+organization: acme
+project: shop
+escalation_policies:
+  night: {steps: [{after_seconds: 0, targets: [{schedule: day}]}]}
+routes:
+  default: {escalation_policy: night}
+"""
+_MARKS = """
+select bundle_uid, managed_by, orphaned_at is not null from (
+  select bundle_uid, managed_by, orphaned_at from notification_channels
+  union all select bundle_uid, managed_by, orphaned_at from oncall_schedules
+  union all select bundle_uid, managed_by, orphaned_at from escalation_policies
+  union all select bundle_uid, managed_by, orphaned_at from alert_route_lists) o
+where managed_by <> '' order by bundle_uid
+"""
+
+
+async def test_files_name_each_others_on_call_objects(world: World, tmp_path: Path) -> None:
+    look = provider(world, tmp_path)
+    (tmp_path / "a.yaml").write_text(ON_CALL)
+    (tmp_path / "b.yaml").write_text(NIGHT)
+    await look()
+    assert await look() == 2
+    owned = [(uid, "files", False) for uid in ("day", "night", "ops", "routes")]
+    assert await world.rows(_MARKS) == owned
+    # The channel moves to the other file, and the first file goes away.
+    (tmp_path / "b.yaml").write_text(
+        NIGHT + "channels:\n  ops: {name: Ops, type: ntfy, config: {topic: ops}}\n"
+    )
+    (tmp_path / "a.yaml").write_text(ON_CALL.replace("Ops, type", "Ops 2, type"))
+    await look()
+    await look()
+    assert "names the channel ops, as a.yaml does" in (await file(world, "b.yaml")).last_error
+    (tmp_path / "a.yaml").unlink()
+    for _ in range(3):
+        world.now = Instant(world.now + AGAIN_US)
+        await look()
+    assert await world.rows(_MARKS) == [
+        ("day", "files", True),
+        ("night", "files", False),
+        ("ops", "files", False),
+        ("routes", "files", False),
+    ]
+    async with world.pool.transaction("release") as tx:
+        operator = Principal(CredentialKind.SESSION, is_global_admin=True, label="command line")
+        await release_provider(tx, operator, "files")
+    assert await world.rows(_MARKS) == []

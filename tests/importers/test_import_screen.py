@@ -10,7 +10,10 @@ import pytest
 from leadline.http.importers import CannotImport
 from leadline.http.importers.uploaded_file import read_upload
 from tests.bundles.test_bundle_screen import listed, revision, seen, send
+from tests.importers.test_on_call_models_rule import TOOLS as ON_CALL
+from tests.importers.test_on_call_models_rule import USERS
 from tests.support.app.cast import Api
+from tests.support.app.serving import call
 from tests.support.app.sockets import asked_during_sending, served
 
 BOUNDARY = "----shop"
@@ -114,6 +117,23 @@ async def test_each_tool(api: Api, tool: str, file: str, modules: str, name: str
     assert name in page
     assert 'value="old-tool"' in page
     assert ("timeout_seconds: 7" in page) == bool(modules)
+
+
+@pytest.mark.parametrize("tool", ON_CALL)
+async def test_on_call_becomes_a_bundle_of_its_people(api: Api, tool: str) -> None:
+    text = json.dumps(ON_CALL[tool][0])
+    status, page = await sent(api, {"tool": tool}, {"file": text})
+    assert status == 400
+    assert "is not a member of the project" in page
+    members = await call(api, "GET", f"/organizations/{api.org}/members", who="org_admin")
+    emails = [one["email"] for one in members if "project_id" not in one]
+    for user, email in zip(USERS, emails, strict=False):
+        text = text.replace(f"{user}@example.com", email)
+    status, page = await sent(api, {"tool": tool}, {"file": text})
+    assert status == 200
+    assert "Plan: " in page
+    assert "schedule" in page
+    assert 'value="apply"' in page
 
 
 async def test_faults_name_the_field_and_nothing_is_read(api: Api) -> None:

@@ -113,7 +113,7 @@ def by_command_line(leadline: Daemon, nginx: Nginx, tmp_path: Path) -> None:
     assert (plan.returncode, plan.stderr) == (3, "")
     assert plan.stdout.splitlines() == [
         "+ monitor own",
-        "Planned: 1 created, 0 updated, 0 disabled as orphans, 0 unchanged",
+        "Planned: 1 created, 0 updated, 0 orphaned, 0 unchanged",
     ]
     assert "own" not in monitors(leadline)
     applied = run(leadline, token, "apply", str(file))

@@ -118,16 +118,6 @@ async def find_project(api: Api, named: str | None) -> ProjectRef:
     return ProjectRef(chosen[0][1]["id"], chosen[0][0])
 
 
-async def organization_of(api: Api, home: ProjectRef) -> str:
-    """Returns the id of the organization of a project. Raises: ResourceNotFound, NoResponse."""
-    for organization in await _organizations(api):
-        path = f"/organizations/{organization['id']}/projects"
-        for one in await api.get(path, "list projects"):
-            if one["id"] == home.uid:
-                return str(organization["id"])
-    raise ResourceNotFound(f"the organization of {home.named} is not visible")
-
-
 def _only_project(found: list[tuple[str, dict[str, Any]]]) -> ProjectRef:
     if len(found) == 1:
         return ProjectRef(found[0][1]["id"], found[0][0])

@@ -1,4 +1,4 @@
-"""Bundle screen: export of a project's monitors and services, and changes by a bundle.
+"""Bundle screen: export of a project's objects as a bundle, and changes by a bundle.
 
 The screen shows the plan of a bundle before it is applied.
 """
@@ -268,7 +268,7 @@ async def _submit(ask: Request, verb: str, form: BundleForm, text: Text) -> Resp
         error = f"Confirm that {count(shown.disabled, 'object')} will be disabled."
         return await render_form(ask, form, shown=shown, error=error)
     try:
-        if len(bundle.monitors) + len(bundle.services) + disabled > APPLIED_AT_ONCE_MOST:
+        if len(bundle.named) + disabled > APPLIED_AT_ONCE_MOST:
             await begin_of(ask, bundle, text.document, expected)
             return redirect(f"/projects/{ask.ids['projectID']}/bundle")
         found = await apply_of(ask, bundle, expected)
@@ -401,6 +401,7 @@ def _bundle(row: BundleRow) -> tuple[str, str]:
     """Returns the name of a bundle, and the objects that it manages."""
     objects = [count(row.monitors, "monitor")] if row.monitors else []
     objects += [count(row.services, "service")] if row.services else []
+    objects += [count(row.oncall, "on-call object")] if row.oncall else []
     return name_of(row.path), ", ".join(objects)
 
 
@@ -418,8 +419,11 @@ def _revision(row: RevisionRow, now: Instant, project: UUID | None) -> RevisionI
 def _summary(document: dict[str, Any]) -> str:
     said = count(len(document["monitors"]), "monitor")
     services = document.get("services")
-    also = f" and {count(len(services), 'service')}" if services else ""
-    return f"{said}{also}"
+    also = [count(len(services), "service")] if services else []
+    sections = ("channels", "schedules", "escalation_policies")
+    oncall = sum(len(document.get(name, {})) for name in sections) + ("routes" in document)
+    also += [count(oncall, "on-call object")] if oncall else []
+    return " and ".join([", ".join([said, *also[:-1]]), *also[-1:]])
 
 
 def _file(row: FileRow, now: Instant) -> BundleFileItem:

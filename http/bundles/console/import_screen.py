@@ -4,15 +4,24 @@ The file can contain passwords. It is never shown again, logged or stored; an er
 and not the text.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from ....storage.accounts.queries.projects import select_organization, select_project
 from ....storage.bundles.rules.bundle import BYTES_MOST as BUNDLE_BYTES_MOST
+from ....storage.bundles.rules.bundle import SECTIONS
 from ....storage.bundles.rules.bundle_owner import name_fault
 from ....storage.bundles.rules.bundle_yaml import write_text
 from ....storage.bundles.transactions.apply_bundle import APPLY
 from ...importers import CannotImport, ImportResult
-from ...importers.uploaded_file import BYTES_MOST, MODULES_BYTES_MOST, read_upload
+from ...importers.on_call import TOOLS as ON_CALL_TOOLS
+from ...importers.on_call.bundle import contact_lines, on_call_bundle
+from ...importers.on_call.document import OnCallImport
+from ...importers.on_call.uploaded_export import read_on_call_upload
+from ...importers.uploaded_file import (
+    BYTES_MOST,
+    MODULES_BYTES_MOST,
+    read_upload,
+)
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, value_of
 from ...ui.render import page
@@ -31,6 +40,10 @@ TOOLS: Final = {
     "gatus": ("Gatus", "config.yaml"),
     "healthchecks": ("Healthchecks", "Answer (JSON) of GET /api/v3/checks/"),
     "blackbox": ("Prometheus blackbox exporter", "prometheus.yml, or a file of targets"),
+    "pagerduty": ("PagerDuty", "On-call: answers of the API (JSON)"),
+    "opsgenie": ("Opsgenie", "On-call: answers of the API (JSON)"),
+    "grafana-oncall": ("Grafana OnCall", "On-call: answers of the API (JSON)"),
+    "goalert": ("GoAlert", "On-call: answers of the API (JSON)"),
 }
 
 
@@ -53,29 +66,41 @@ async def submit_import(ask: Request) -> Response:
         return await _render(ask, kind, name, error=error, field="file")
     modules = ask.files.get("modules", b"") if kind == "blackbox" else b""
     try:
-        found = await aside(ask, lambda: read_upload(kind, file, modules))
-        head = await _head(ask)
-        text = await aside(ask, lambda: _bundle_text(head, found))
+        organization, project = await _home(ask)
+        if kind in ON_CALL_TOOLS:
+            of_on_call = await aside(ask, lambda: read_on_call_upload(kind, file))
+            document = on_call_bundle(of_on_call, organization, project)
+            report = report_of_on_call(kind, of_on_call)
+        else:
+            found = await aside(ask, lambda: read_upload(kind, file, modules))
+            document = {
+                "format": 1,
+                "organization": organization,
+                "project": project,
+                "monitors": found.monitors,
+            }
+            report = report_of(kind, found)
+        text = await aside(ask, lambda: _bundle_text(document))
     except CannotImport as why:
         return await _render(ask, kind, name, error=f"File: {why}.", field="file")
-    return await render_import(ask, text, name or kind, report_of(kind, found))
+    return await render_import(ask, text, name or kind, report)
 
 
-async def _head(ask: Request) -> dict[str, object]:
-    """Returns the start of a bundle for the project of the request."""
+async def _home(ask: Request) -> tuple[str, str]:
+    """Returns the slugs of the organization and the project of the request."""
     async with ask.context.pool.transaction("import_home", read_only=True) as tx:
         home = await select_project(tx, ask.ids["projectID"])
         if home is None:
             raise Problem("not_found")
         organization = await select_organization(tx, home.org_uid)
     assert organization is not None, "the organization contains the project"
-    return {"format": 1, "organization": organization.slug, "project": home.slug}
+    return organization.slug, home.slug
 
 
-def _bundle_text(head: dict[str, object], found: ImportResult) -> str:
-    if not found.monitors:
+def _bundle_text(document: dict[str, Any]) -> str:
+    if not any(document.get(section) for section in SECTIONS):
         raise CannotImport("contains nothing that can be imported")
-    text = write_text({**head, "monitors": found.monitors})
+    text = write_text(document)
     if len(text.encode()) > BUNDLE_BYTES_MOST:
         rule = f"becomes a bundle of more than {BUNDLE_BYTES_MOST} bytes: divide it"
         raise CannotImport(rule)
@@ -98,6 +123,22 @@ def report_of(kind: str, found: ImportResult) -> ImportReport:
         unused=found.unused[:LINES_MOST],
         general=found.general[:LINES_MOST],
         further=sum(max(len(one) - LINES_MOST, 0) for one in lists),
+    )
+
+
+def report_of_on_call(kind: str, found: OnCallImport) -> ImportReport:
+    """Returns the lines as `report_of`. A lost part is named by the text before its reason."""
+    lost = [text.partition(": ") for text in found.lost]
+    general = contact_lines(found)
+    return ImportReport(
+        tool=TOOLS[kind][0],
+        imported=len(found.schedules) + len(found.policies),
+        left_out=len(lost),
+        skipped=[ImportNote(name, (reason,)) for name, _, reason in lost[:LINES_MOST]],
+        changed=[],
+        unused=found.unused[:LINES_MOST],
+        general=general[:LINES_MOST],
+        further=sum(max(len(one) - LINES_MOST, 0) for one in (lost, found.unused, general)),
     )
 
 

@@ -1,7 +1,7 @@
 """Plan of a bundle in words: its changes by object and field, without secrets."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -35,6 +35,11 @@ _WORDS: Final = {
     BundleAction.UPDATE: ("to change", "changed"),
     BundleAction.ORPHAN: ("to disable", "disabled"),
 }
+# A stored revision has the number of orphans of all kinds.
+_ORPHANED: Final = "orphaned"
+# An orphan of another kind keeps its settings, since what refers to it would page nobody.
+_DISABLED_KINDS: Final = ("monitor", "service")
+_LEFT: Final = ("to leave to people", "left to people")
 _TAKEN: Final = ("to take over", "taken over")
 _ACTIONS: Final = {
     BundleAction.CREATE: "add",
@@ -64,7 +69,10 @@ class ChangePlanItem:
 
 @dataclass(frozen=True, slots=True)
 class BundlePreview:
-    """A plan, or the result of applying one. `disabled` counts the objects that it disables."""
+    """A plan, or the result of applying one. `disabled` counts the objects that it disables.
+
+    Other objects that the bundle no longer contains are left as they are.
+    """
 
     is_applied: bool
     first: str
@@ -81,14 +89,19 @@ def preview_of(
     path: str, changes: Sequence[BundleChange], *, is_applied: bool = False
 ) -> BundlePreview:
     counts = counts_of(changes)
-    first = f"{'Applied' if is_applied else 'Plan'}: {summary_of(counts, is_applied=is_applied)}"
+    left = sum(
+        one.action is BundleAction.ORPHAN and one.kind not in _DISABLED_KINDS for one in changes
+    )
+    disabled = counts.orphaned - left
+    said = summary_of(replace(counts, orphaned=disabled), left=left, is_applied=is_applied)
+    first = f"{'Applied' if is_applied else 'Plan'}: {said}"
     told = [one for one in changes if one.action in _WORDS or is_taken_over(one)]
     return BundlePreview(
         is_applied=is_applied,
         first=first,
         lines=[_item(one) for one in told[:CHANGES_MOST]],
         more=max(len(told) - CHANGES_MOST, 0),
-        disabled=counts.orphaned,
+        disabled=disabled,
         unchanged=counts.unchanged,
         revision=revision_of(path, changes),
     )
@@ -115,12 +128,17 @@ def action_words(action: str) -> str:
     return _ACTIONS[BundleAction(action)]
 
 
-def summary_of(counts: ChangeCounts, *, is_applied: bool) -> str:
+def summary_of(counts: ChangeCounts, *, is_applied: bool, left: int | None = None) -> str:
+    """Returns the numbers in words.
+
+    `left` counts orphans that keep their settings; None if `counts` has them with the others.
+    """
     at = 1 if is_applied else 0
     numbers = (
         (counts.created, _WORDS[BundleAction.CREATE][at]),
         (counts.updated, _WORDS[BundleAction.UPDATE][at]),
-        (counts.orphaned, _WORDS[BundleAction.ORPHAN][at]),
+        (counts.orphaned, _ORPHANED if left is None else _WORDS[BundleAction.ORPHAN][at]),
+        (left or 0, _LEFT[at]),
         (counts.taken_over, _TAKEN[at]),
     )
     return ", ".join(f"{number(many)} {words}" for many, words in numbers if many) or "no changes"
@@ -130,11 +148,16 @@ def _item(change: BundleChange) -> ChangePlanItem:
     fields = [] if change.action is BundleAction.CREATE else shown_fields(change.fields)
     return ChangePlanItem(
         act=change.action.value,
-        words=_ACTIONS[change.action],
-        kind=change.kind,
+        words=_words_of(change),
+        kind=change.kind.replace("_", " "),
         uid=change.uid,
         fields=fields,
     )
+
+
+def _words_of(change: BundleChange) -> str:
+    is_left = change.action is BundleAction.ORPHAN and change.kind not in _DISABLED_KINDS
+    return "leave" if is_left else _ACTIONS[change.action]
 
 
 def shown_fields(fields: Sequence[FieldChange]) -> list[FieldChangeItem]:

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from ....storage.accounts.queries.operations import select_operation
 from ....storage.accounts.rows import OperationRow
-from ....storage.bundles.rules.bundle import BYTES_MOST, read_bundle
+from ....storage.bundles.rules.bundle import BYTES_MOST, SECTIONS, read_bundle
 from ....storage.bundles.rules.bundle import Bundle as Wanted
 from ....storage.bundles.rules.bundle_diff import API
 from ....storage.bundles.rules.bundle_owner import DEFAULT_NAME, name_fault, path_of
@@ -153,14 +153,15 @@ async def aside(ask: Request, work: Callable[[], T]) -> T:
 async def release(ask: Request) -> ReleasedObjects:
     path, project = ask.query.path, ask.ids["projectID"]
     body: BundleRelease = BundleRelease() if ask.body is None else ask.body
-    selected = Selection(_listed(body.monitors), _listed(body.services))
+    listed = {name: _listed(getattr(body, name)) for name in SECTIONS}
+    selected = Selection({name: uids for name, uids in listed.items() if uids is not None})
 
-    async def work(tx: Tx) -> tuple[int, int]:
+    async def work(tx: Tx) -> dict[str, int]:
         return await release_bundle(tx, ask.who, project, path, selected)
 
     with refused_when_locked():
-        monitors, services = await ask.context.pool.transact("release_bundle", work)
-    return ReleasedObjects(monitors=monitors, services=services)
+        numbers = await ask.context.pool.transact("release_bundle", work)
+    return ReleasedObjects(**numbers)
 
 
 def _listed(uids: list[str] | UnsetType) -> list[str] | None:

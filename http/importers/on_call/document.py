@@ -1,4 +1,4 @@
-"""Imported on-call: a document that `leadline oncall-apply` reads, and what it loses.
+"""Imported on-call: schedules and policies for a bundle, and what they lose.
 
 People are named by their e-mail address, schedules and policies by their name. Layers have the
 fields of the API.
@@ -25,7 +25,6 @@ from ..import_result import NAME_LONGEST, printable
 from ..source import Source
 from .limits import layers_fault, steps_fault
 
-FORMAT: Final = 1
 _WEEK: Final = 7 * DAY_MINUTES
 # Keys that identify an object or repeat others.
 _NAMES: Final = ("id", "type", "name", "summary", "self", "html_url")
@@ -47,16 +46,6 @@ class OnCallImport:
     routes: list[dict[str, Any]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
-
-    @property
-    def document(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "people": self.people,
-            "schedules": self.schedules,
-            "escalation_policies": self.policies,
-            "routes": self.routes,
-        }
 
     def lose(self, text: str) -> None:
         self.lost.append(printable(text))

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
-from ....storage.incidents.queries.alert_routes import select_routes_of
+from ....storage.incidents.queries.alert_routes import select_route_marks, select_routes_of
 from ....storage.incidents.rows import AlertRouteRow
 from ....storage.incidents.rules.alert_route import LABELS_MOST, ROUTES_MOST
 from ....storage.incidents.transactions.put_alert_routes import EDIT
@@ -22,6 +22,7 @@ from ....storage.mutes.rules.label_matcher import (
     parse_matchers,
 )
 from ....storage.services.queries.pickable_objects import Pickable, PickableKind
+from ...ui.bundle_notice import managed
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, value_of
 from ...ui.pickers.objects import options_of, resolved, spelled
@@ -234,9 +235,11 @@ async def _list(ask: Request) -> Response:
     async with ask.context.pool.transaction("console_alert_routes", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         rows = await select_routes_of(tx, org_of(ask), project_of(ask))
+        marks = await select_route_marks(tx, org_of(ask), project_of(ask))
     return page(
         "incidents/console/alert_routes.html",
         frame=frame,
+        managed=None if marks is None else managed(marks, orphan_works=True),
         what="",
         done="Saved." if ask.query.done == "save" else "",
         path=f"/projects/{ask.ids['projectID']}/alert-routes",

@@ -100,6 +100,7 @@ ROUTES: Final = (
         tag="alerts",
         body=AlertRoutes,
         answer=AlertRoutes,
+        also=(409,),
     ),
     Route(
         method="POST",

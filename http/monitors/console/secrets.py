@@ -112,18 +112,24 @@ async def _push_key(ask: Request, tx: Tx) -> PushKey | None:
 def _summary(rows: Sequence[ListedSecret]) -> str:
     if not rows:
         return "No secrets yet"
-    unused = sum(1 for row in rows if not row.used_by)
+    unused = sum(1 for row in rows if not row.uses)
     if not unused:
         return f"{count(len(rows), 'secret')}, all in use"
     return f"{count(len(rows), 'secret')}, {unused} that nothing refers to"
+
+
+def _used_by(row: ListedSecret) -> str:
+    parts = [count(row.used_by, "monitor")] if row.used_by else []
+    parts += [count(row.used_by_channels, "channel")] if row.used_by_channels else []
+    return " and ".join(parts) or "nothing"
 
 
 def _lines(rows: Sequence[ListedSecret], now: Instant) -> list[SecretItem]:
     return [
         SecretItem(
             row.name,
-            count(row.used_by, "monitor") if row.used_by else "nothing",
-            row.used_by > 0,
+            _used_by(row),
+            row.uses > 0,
             moment(row.created_at, now),
             None if row.rotated_at is None else moment(row.rotated_at, now),
         )

@@ -27,6 +27,7 @@ from ....storage.notifications.queries.channels import select_channel, select_ch
 from ....storage.notifications.rows import ChannelRow
 from ....storage.notifications.transactions.channel_secrets import shown
 from ....storage.notifications.transactions.edit_channels import CHANNELS_OF_PROJECT_MOST, EDIT
+from ...ui.bundle_notice import Managed, managed
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, uuid_in, value_of
 from ...ui.formatting import Moment, ago, count
@@ -94,6 +95,7 @@ class ChannelItem:
     mark: str
     word: str
     used_by: str
+    managed: Managed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +304,8 @@ def _groups(uses: Sequence[ChannelUse], home: str, *, may_write: bool) -> list[C
 
 def _item(row: ChannelRow, health: ChannelHealth | None, used_by: str, now: Instant) -> ChannelItem:
     config = shown(row)
+    references = SPECS[row.type].references
+    kept = set(config) | {name for key, name in references.items() if key in config}
     delivered = None if health is None else health.delivered_at
     if not row.enabled:
         mark, word = "paused", "Disabled"
@@ -317,11 +321,12 @@ def _item(row: ChannelRow, health: ChannelHealth | None, used_by: str, now: Inst
         row.type,
         row.enabled,
         row.takes_tickets,
-        _inputs(SPECS[row.type], config, set(config)),
+        _inputs(SPECS[row.type], config, kept),
         ago(delivered, now) if delivered is not None else None,
         mark,
         word,
         used_by,
+        managed(row, orphan_works=True),
     )
 
 

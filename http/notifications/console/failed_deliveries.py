@@ -45,6 +45,7 @@ _EVENTS: Final = {
 _REASONS: Final = {
     "lease_lost": "The last attempt has no known result.",
     "decrypt_failed": "Its secrets cannot be decrypted with the configured keys.",
+    "bad_secret": "A project secret that it names has no valid value.",
     "invalid_secret": "Its signing secret is not valid. Set another one.",
     "bad_payload": "The event is not readable.",
 }

@@ -19,7 +19,7 @@ from ....storage.notifications.queries.channels import (
     select_channels_of_monitor,
 )
 from ....storage.notifications.rows import ChannelRow
-from ....storage.notifications.transactions.channel_secrets import opened, shown
+from ....storage.notifications.transactions.channel_secrets import is_broken, opened, shown
 from ....storage.notifications.transactions.edit_channels import (
     EDIT,
     create_channel,
@@ -29,7 +29,7 @@ from ....storage.notifications.transactions.edit_channels import (
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_in
 from ...wire.route import Request, Route
-from ...wire.schema import given
+from ...wire.schema import given, known
 from ...wire.scope_keys import org_of, project_of
 from ..schemas.notifications import (
     AttachChannel,
@@ -53,6 +53,7 @@ def _channel_json(row: ChannelRow) -> NotificationChannel:
         config=shown(row),
         enabled=row.enabled,
         takes_tickets=row.takes_tickets,
+        managed_by=known(row.managed_by or None),
         created_at=to_text(row.created_at),
     )
 
@@ -114,6 +115,8 @@ async def test(ask: Request) -> Tested:
         config = opened(row, context.keyring)
     except CannotOpen:
         return Tested(ok=False, reason="decrypt_failed")
+    if is_broken(row, config):
+        return Tested(ok=False, reason="bad_secret")
     async with context.test_permits:
         try:
             message = _test_message(row.name, mailing.base_url)
@@ -191,6 +194,7 @@ ROUTES: Final = (
         summary="Change a channel; a secret that is blank or the mask keeps its stored value.",
         body=PatchNotificationChannel,
         answer=NotificationChannel,
+        also=(409,),
     ),
     _one(
         method="DELETE",

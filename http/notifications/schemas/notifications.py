@@ -25,7 +25,9 @@ UrlText = Annotated[str, Meta(max_length=2_048, extra_json_schema={"format": "ur
 
 
 class NotificationChannel(Schema, frozen=True, kw_only=True):
-    """Secret values of `config` are masked.
+    """Secret values of `config` are masked. `url_ref` names a project secret in place of `url`.
+
+    `managed_by` is the bundle provider. It is absent if users edit the channel.
 
     `takes_tickets`: it receives tickets: incidents of impact none or minor, and burn rules of
     severity ticket. While a project has an enabled one, tickets page no person.
@@ -38,6 +40,7 @@ class NotificationChannel(Schema, frozen=True, kw_only=True):
     config: dict[str, str]
     enabled: bool
     takes_tickets: bool
+    managed_by: str | UnsetType = UNSET
     created_at: InstantText
 
 

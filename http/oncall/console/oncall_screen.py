@@ -31,6 +31,7 @@ from ....storage.oncall.rules.oncall_schedule import stretch
 from ....storage.oncall.transactions.edit_overrides import COMING_MOST
 from ....storage.oncall.transactions.edit_schedules import EDIT
 from ....storage.services.queries.pickable_objects import PickableKind
+from ...ui.bundle_notice import Managed, managed
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, uuid_in, value_of
 from ...ui.formatting import NOTHING, setting
@@ -104,6 +105,7 @@ class EscalationPolicyItem:
     uid: UUID
     name: str
     steps: list[EscalationStepItem]
+    managed: Managed | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,7 @@ async def _render(
         first=_summary(standing, channels, now) if standing else None,
         schedules=schedules,
         row=row,
+        managed=None if row is None else managed(row, orphan_works=True),
         zone=zone_of(standing).key if standing else "UTC",
         drawn=await drawn(standing, now, on) if standing else None,
         gaps=await gaps_ahead(standing, now) if standing else None,
@@ -311,7 +314,12 @@ def _override_lines(standing: ScheduleRoster, now: Instant) -> list[OnCallOverri
 def _ladder_lines(
     rows: list[EscalationPolicyRow], targets: list[EscalationTargetRow]
 ) -> list[EscalationPolicyItem]:
-    return [EscalationPolicyItem(row.uid, row.name, _steps(row, targets)) for row in rows]
+    return [
+        EscalationPolicyItem(
+            row.uid, row.name, _steps(row, targets), managed(row, orphan_works=True)
+        )
+        for row in rows
+    ]
 
 
 _TARGET_WORDS: Final = {

@@ -24,6 +24,7 @@ from ....storage.oncall.transactions.edit_escalation_policies import (
     replace_policy,
 )
 from ...wire.route import Request, Route
+from ...wire.schema import known
 from ...wire.scope_keys import org_of, project_of
 from ..schemas import (
     CreateEscalationPolicy,
@@ -58,6 +59,7 @@ async def policies_json(
             repeat_last=row.repeat_last,
             ack_timeout_seconds=row.ack_timeout_seconds,
             steps=steps[row.id],
+            managed_by=known(row.managed_by or None),
             created_at=to_text(row.created_at),
             updated_at=to_text(row.updated_at),
         )
@@ -151,6 +153,7 @@ ROUTES: Final = (
         summary="Set the escalation policy of incidents about Leadline.",
         body=PutDefaultEscalationPolicy,
         answer=DefaultEscalationPolicy,
+        also=(409,),
     ),
     _one(
         method="PUT",
@@ -159,6 +162,7 @@ ROUTES: Final = (
         summary="Replace an escalation policy; open incidents continue with the new one.",
         body=CreateEscalationPolicy,
         answer=EscalationPolicy,
+        also=(409,),
     ),
     _one(
         method="DELETE",

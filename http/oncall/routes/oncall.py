@@ -67,6 +67,7 @@ def _schedule_json(
         name=row.name,
         layers=known(further or None),
         hand_off_email=known(row.hand_off_email or None),
+        managed_by=known(row.managed_by or None),
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
         **_layer_json(row, 0, people),
@@ -227,6 +228,7 @@ ROUTES: Final = (
         summary="Replace an on-call schedule; its overrides and its calendar's token stay.",
         body=CreateOnCallSchedule,
         answer=OnCallSchedule,
+        also=(409,),
     ),
     _one(
         method="DELETE",

@@ -48,5 +48,6 @@ ROUTES: Final = (
         tag="services",
         body=PutSupportHours,
         answer=SupportHours,
+        also=(409,),
     ),
 )

@@ -52,7 +52,16 @@ _MANAGED = f"""
 select kind, name, managed_by, uid, count(*) over () from (
   select 'service' as kind, name, managed_by, orphaned_at, uid from services where {_OF}
   union all
-  select 'monitor', name, managed_by, orphaned_at, uid from monitors where {_OF}) o
+  select 'monitor', name, managed_by, orphaned_at, uid from monitors where {_OF}
+  union all
+  select 'channel', name, managed_by, orphaned_at, uid from notification_channels where {_OF}
+  union all
+  select 'schedule', name, managed_by, orphaned_at, uid from oncall_schedules where {_OF}
+  union all
+  select 'escalation policy', name, managed_by, orphaned_at, uid from escalation_policies
+  where {_OF}
+  union all
+  select 'alert routes', '', managed_by, orphaned_at, uid from alert_route_lists where {_OF}) o
 where managed_by <> '' and orphaned_at is null
 order by kind, name, uid limit %(most)s
 """

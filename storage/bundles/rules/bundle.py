@@ -1,10 +1,11 @@
-"""Bundle: the desired monitors and services of a project, in one document.
+"""Bundle: the desired monitors, services and on-call objects of a project, in one document.
 
 Invariant: unknown fields are refused by name; a bundle has no secrets; given settings are
 distinguished from absent ones. References between entries are resolved when the bundle is applied.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 import msgspec
@@ -21,6 +22,22 @@ from ...monitors.rules.fields import MonitorFields, new_fields
 from ...monitors.rules.monitor import MonitorType
 from ...objectives.rules import RULES_MOST
 from ...services.rules.service_policy import ServicePolicies
+from .bundle_diff import Kind
+from .bundle_oncall import (
+    CHANNELS_MOST,
+    POLICIES_MOST,
+    ROUTES_UID,
+    SCHEDULES_MOST,
+    ChannelEntry,
+    PolicyEntry,
+    RoutesEntry,
+    ScheduleEntry,
+    SupportHoursEntry,
+    channel_fault,
+    expect_entry,
+    policy_fault,
+    schedule_fault,
+)
 
 MONITORS_MOST: Final = 5_000
 SERVICES_MOST: Final = 1_000
@@ -105,22 +122,60 @@ class ServiceEntry(BundleEntry, frozen=True, kw_only=True):
     policies: ServicePolicies = ServicePolicies()
     alerting: AlertingEntry = AlertingEntry()
     sla_targets: dict[Literal["24h", "7d", "30d", "90d"], TargetEntry] = {}
+    support_hours: SupportHoursEntry | UnsetType = UNSET
+
+
+# The sections with their kind, the first format that has each, and its bound. The order is that of
+# a document and of a plan.
+SECTIONS: Final[dict[str, tuple[Kind, int, int]]] = {
+    "channels": ("channel", 3, CHANNELS_MOST),
+    "schedules": ("schedule", 3, SCHEDULES_MOST),
+    "escalation_policies": ("escalation_policy", 3, POLICIES_MOST),
+    "monitors": ("monitor", 1, MONITORS_MOST),
+    "services": ("service", 2, SERVICES_MOST),
+    "routes": ("alert_routes", 3, 1),
+}
+FORMATS: Final = (1, 2, 3)
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
-    """Parsed bundle. `organization` and `project` are slugs or ids."""
+    """Parsed bundle. `organization` and `project` are slugs or ids.
+
+    `stated` are the sections that it decides about. Objects of other sections are left alone.
+    `routes` is empty, or has the one entry ROUTES_UID.
+    """
 
     format: int
     organization: str
     project: str
-    monitors: dict[str, MonitorEntry]
-    services: dict[str, ServiceEntry]
+    stated: frozenset[str]
+    monitors: dict[str, MonitorEntry] = {}
+    services: dict[str, ServiceEntry] = {}
+    channels: dict[str, ChannelEntry] = {}
+    schedules: dict[str, ScheduleEntry] = {}
+    escalation_policies: dict[str, PolicyEntry] = {}
+    routes: dict[str, RoutesEntry] = {}
+
+    @property
+    def named(self) -> list[tuple[Kind, str]]:
+        """Returns kind and uid of all entries."""
+        return [(SECTIONS[name][0], uid) for name in SECTIONS for uid in getattr(self, name)]
+
+    def states(self, section: str) -> bool:
+        return section in self.stated
 
 
-_KNOWN: Final = {
-    1: frozenset({"format", "organization", "project", "monitors"}),
-    2: frozenset({"format", "organization", "project", "monitors", "services"}),
-}
+def empty_bundle(organization: str, project: str) -> Bundle:
+    """Returns a bundle that names no object, so that all objects of its source become orphans."""
+    return Bundle(
+        format=FORMATS[-1],
+        organization=organization,
+        project=project,
+        stated=frozenset(SECTIONS),
+    )
+
+
+_HEAD: Final = frozenset({"format", "organization", "project"})
 
 
 def read_bundle(document: object) -> Bundle:
@@ -133,27 +188,54 @@ def read_bundle(document: object) -> Bundle:
         raise _wrong("", "must be a mapping of format, organization, project and monitors")
     given = cast("Mapping[object, object]", document)
     form = given.get("format")
-    if type(form) is not int or form not in _KNOWN:
-        raise _wrong("format", "must be 1 or 2")
+    if type(form) is not int or form not in FORMATS:
+        raise _wrong("format", "must be 1, 2 or 3")
     for name in given:
-        if name not in _KNOWN[form]:
-            hint = ": services need format 2" if name == "services" else ""
+        _, since, _ = SECTIONS.get(str(name), ("", 0, 0))
+        if name not in _HEAD and not 0 < since <= form:
+            hint = f": {name} need format {since}" if since else ""
             raise _wrong(str(name)[:64], f"is not known here{hint}")
     if is_too_deep(document):
         raise _wrong("", f"is nested deeper than {DEPTH_MOST}")
+    stated = _stated(given, form)
+    readers: dict[str, Callable[[str, dict[str, Any]], Any]] = {
+        "channels": _channel,
+        "schedules": _schedule,
+        "escalation_policies": _policy,
+        "monitors": _monitor,
+        "services": partial(_service, form),
+    }
+    found: dict[str, dict[str, Any]] = {
+        section: {
+            uid: read(f"{section}.{uid}", entry)
+            for uid, entry in _entries(given, section, SECTIONS[section][2])
+        }
+        for section, read in readers.items()
+        if section in stated
+    }
+    defaults = [uid for uid, one in found.get("escalation_policies", {}).items() if one.default]
+    if len(defaults) > 1:
+        rule = f"must not be given twice: {defaults[0]} is the default of the project"
+        raise _wrong(f"escalation_policies.{defaults[1]}.default", rule)
+    if given.get("routes") is not None:
+        found["routes"] = {ROUTES_UID: _routes(given["routes"])}
     return Bundle(
         format=form,
         organization=_text(given, "organization"),
         project=_text(given, "project"),
-        monitors={
-            uid: _monitor(f"monitors.{uid}", entry)
-            for uid, entry in _entries(given, "monitors", MONITORS_MOST)
-        },
-        services={
-            uid: _service(f"services.{uid}", entry)
-            for uid, entry in _entries(given, "services", SERVICES_MOST)
-        },
+        stated=stated,
+        **found,
     )
+
+
+def _stated(given: Mapping[object, object], form: int) -> frozenset[str]:
+    """Returns the sections that a bundle decides about.
+
+    One of format 1 or 2 always decides about monitors and services.
+    """
+    if form < FORMATS[-1]:
+        return frozenset({"monitors", "services"})
+    return frozenset(name for name in SECTIONS if name in given)
 
 
 def is_too_deep(document: object) -> bool:
@@ -184,7 +266,7 @@ def _entries(
     given: Mapping[object, object], name: str, most: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     entries = given.get(name)
-    if entries is None and (name in given or name == "services"):
+    if entries is None and (name in given or name != "monitors"):
         return
     if not isinstance(entries, Mapping):
         raise _wrong(name, "must be a mapping from uids to objects")
@@ -213,7 +295,35 @@ def _monitor(path: str, entry: dict[str, Any]) -> MonitorEntry:
     return found
 
 
-def _service(path: str, entry: dict[str, Any]) -> ServiceEntry:
+def _channel(path: str, entry: dict[str, Any]) -> ChannelEntry:
+    found = _convert(path, entry, ChannelEntry)
+    expect_entry(path, channel_fault(found))
+    return found
+
+
+def _schedule(path: str, entry: dict[str, Any]) -> ScheduleEntry:
+    _read_nested_durations(path, entry)
+    found = _convert(path, entry, ScheduleEntry)
+    expect_entry(path, schedule_fault(found))
+    return found
+
+
+def _policy(path: str, entry: dict[str, Any]) -> PolicyEntry:
+    _read_nested_durations(path, entry)
+    found = _convert(path, entry, PolicyEntry)
+    expect_entry(path, policy_fault(found))
+    return found
+
+
+def _routes(given: object) -> RoutesEntry:
+    if not isinstance(given, Mapping):
+        raise _wrong("routes", "must be a mapping of rules and default")
+    return _convert("routes", given, RoutesEntry)
+
+
+def _service(form: int, path: str, entry: dict[str, Any]) -> ServiceEntry:
+    if "support_hours" in entry and form < FORMATS[-1]:
+        raise _wrong(f"{path}.support_hours", f"needs format {FORMATS[-1]}")
     _read_nested_durations(path, entry)
     found = _convert(path, entry, ServiceEntry)
     _bound_references(path, depends_on=found.depends_on, monitors=found.monitors, sli=found.sli)

@@ -26,7 +26,12 @@ def _defaults(shape: Any) -> dict[str, Any]:
 
 
 _OF_MONITOR: Final = _defaults(MonitorEntry)
-_OF_SERVICE: Final = {**_defaults(ServiceEntry), "policies": {}, "alerting": {}}
+_OF_SERVICE: Final = {
+    **_defaults(ServiceEntry),
+    "policies": {},
+    "alerting": {},
+    "support_hours": {"timezone": "", "windows": []},
+}
 _NESTED: Final = {
     "policies": to_builtins(written_policies(Policies())),
     "alerting": to_builtins(AlertingEntry()),

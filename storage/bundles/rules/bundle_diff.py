@@ -15,13 +15,13 @@ from ...core.instant import Instant
 
 # Provider of bundles applied over the API. File providers cannot have this name.
 API: Final = "api"
-Kind = Literal["monitor", "service"]
+Kind = Literal["monitor", "service", "channel", "schedule", "escalation_policy", "alert_routes"]
 # Pseudo-setting that reports the takeover of an entry that users edited.
 MANAGED_BY: Final = "managed_by"
 
 
 class FromBundle(Protocol):
-    """Object that can belong to a bundle: a monitor or a service."""
+    """Object that can belong to a bundle, such as a monitor."""
 
     @property
     def managed_by(self) -> str: ...
@@ -56,7 +56,7 @@ class BundleChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class OwnershipMark(msgspec.Struct, frozen=True):
-    """Mark of a monitor or service that belongs to a bundle: provider, uid and file."""
+    """Mark of an object that belongs to a bundle: provider, uid and file."""
 
     uid: UUID
     managed_by: str

@@ -1,4 +1,4 @@
-"""Owners of monitors and services: people, a bundle of the API by its name, or a file provider.
+"""Owners of the objects of a project: people, a bundle of the API by its name, or a file provider.
 
 A bundle writes an object only if it owns it, or if the application takes it over. Invariant: an
 object that another owner has and that the bundle describes as it is stays with its owner.
@@ -12,7 +12,7 @@ from uuid import UUID
 
 from ...core.instant import Instant
 from ...core.refusal import Refused
-from ...core.slug import free_slug
+from ...core.slug import free_slug, slug_of
 from .bundle import MonitorEntry, ServiceEntry
 from .bundle_diff import API, MANAGED_BY, FieldChange, FromBundle, Kind, OwnershipMark
 
@@ -23,12 +23,23 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 
 
 class ManagedObject(FromBundle, Protocol):
-    """Object that a bundle can name: a monitor or a service."""
+    """Object that a bundle can name by its slug: a monitor or a service."""
 
     @property
     def id(self) -> int: ...
     @property
     def slug(self) -> str: ...
+
+
+class NamedObject(FromBundle, Protocol):
+    """Object that a bundle can name by its name, which another object can have too."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def uid(self) -> UUID: ...
+    @property
+    def name(self) -> str: ...
 
 
 class BundleSource(Protocol):
@@ -61,6 +72,8 @@ class OwnerRelation(StrEnum):
 
 
 M = TypeVar("M", bound=ManagedObject)
+N = TypeVar("N", bound=NamedObject)
+F = TypeVar("F", bound=FromBundle)
 
 
 def name_fault(name: str) -> str | None:
@@ -158,9 +171,41 @@ def match(
     return found
 
 
+def match_named(
+    section: str, rows: Sequence[N], names: Mapping[str, str], provider: str
+) -> dict[str, N]:
+    """Returns existing objects: by uid of the provider, otherwise by name if people own them.
+
+    `rows` are in the order of their ids, and `names` are those of the entries by uid. Several
+    entries of one name are as many objects of people, in order.
+
+    Raises:
+        Refused bundle_conflict if another provider has the only object of the name, or if it is
+        open which object of people an entry means.
+    """
+    by_uid = {one.bundle_uid: one for one in rows if one.managed_by == provider}
+    found = {uid: by_uid[uid] for uid in names if uid in by_uid}
+    wanted: dict[str, list[str]] = {}
+    for uid, name in names.items():
+        if uid not in found:
+            wanted.setdefault(name, []).append(uid)
+    for name, uids in wanted.items():
+        free = [one for one in rows if one.name == name and not one.managed_by]
+        if free and len(free) != len(uids):
+            rule = f"{name[:64]!r} is the name of {len(free)} objects: give them different names"
+            raise Refused(CONFLICT, f"{section}.{uids[0]}", rule)
+        others = [one for one in rows if one.name == name and one.managed_by not in ("", provider)]
+        if not free and others:
+            whose = f"{others[0].managed_by}, as {others[0].bundle_uid}"
+            rule = f"the name {name[:64]!r} is taken by {whose}"
+            raise Refused(CONFLICT, f"{section}.{uids[0]}", rule)
+        found.update(zip(uids, free, strict=False))
+    return found
+
+
 def left_out(
-    kind: Kind, rows: Sequence[M], entries: Collection[str], source: BundleSource
-) -> dict[str, M]:
+    kind: Kind, rows: Sequence[F], entries: Collection[str], source: BundleSource
+) -> dict[str, F]:
     """Returns objects that the file named before, and that no file of the provider names now."""
     return {
         one.bundle_uid: one
@@ -205,6 +250,23 @@ def exported(rows: Iterable[M]) -> dict[str, M]:
         if one.managed_by not in ("", API) or one.orphaned_at is not None:
             continue
         uid = one.bundle_uid or free_slug(one.slug, taken)
+        taken.add(uid)
+        found[uid] = one
+    return found
+
+
+def exported_named(rows: Iterable[N], otherwise: str) -> dict[str, N]:
+    """Returns the objects of an export by uid as `exported`, in the order of their ids.
+
+    `otherwise` is the uid of an object whose name has no letters for one.
+    """
+    all_rows = sorted(rows, key=lambda one: one.id)
+    taken = {one.bundle_uid for one in all_rows if one.bundle_uid and one.managed_by == API}
+    found: dict[str, N] = {}
+    for one in all_rows:
+        if one.managed_by not in ("", API) or one.orphaned_at is not None:
+            continue
+        uid = one.bundle_uid or free_slug(slug_of(one.name, otherwise), taken)
         taken.add(uid)
         found[uid] = one
     return found

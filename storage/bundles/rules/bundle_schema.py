@@ -10,7 +10,8 @@ from ....probes.check.registry import spec_of
 from ...monitors.rules.fields import BOUNDS
 from ...monitors.rules.monitor import MonitorType
 from ...services.rules.service_report import WINDOWS
-from .bundle import MONITORS_MOST, SERVICES_MOST, MonitorEntry, ServiceEntry
+from .bundle import FORMATS, SECTIONS, MonitorEntry, ServiceEntry
+from .bundle_oncall import ChannelEntry, PolicyEntry, RoutesEntry, ScheduleEntry
 
 ID: Final = "https://json-schema.org/draft/2020-12/schema"
 _DURATION: Final = {"type": "string", "pattern": "^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d))+$"}
@@ -29,9 +30,16 @@ def schema_text() -> str:
 
 
 def bundle_schema() -> dict[str, Any]:
-    (monitor, service), definitions = msgspec.json.schema_components(
-        [MonitorEntry, ServiceEntry], ref_template="#/$defs/{name}"
-    )
+    entries = [
+        ChannelEntry,
+        ScheduleEntry,
+        PolicyEntry,
+        MonitorEntry,
+        ServiceEntry,
+        RoutesEntry,
+    ]
+    of_entries, definitions = msgspec.json.schema_components(entries, ref_template="#/$defs/{name}")
+    shapes = dict(zip(SECTIONS, of_entries, strict=True))
     for definition in definitions.values():
         _allow_durations(definition)
     definitions["MonitorEntry"]["allOf"] = [_of_kind(kind) for kind in MonitorType]
@@ -42,16 +50,33 @@ def bundle_schema() -> dict[str, Any]:
         "$schema": ID,
         "title": "Leadline bundle",
         "type": "object",
-        "required": ["format", "organization", "project", "monitors"],
+        "required": ["format", "organization", "project"],
         "additionalProperties": False,
         "properties": {
-            "format": {"enum": [1, 2], "description": "Services need format 2."},
+            "format": {
+                "enum": list(FORMATS),
+                "description": "Services need format 2, and on-call objects format 3.",
+            },
             "organization": {"type": "string", "description": "Its slug or id."},
             "project": {"type": "string", "description": "Its slug or id."},
-            "monitors": _entries(monitor, uid, MONITORS_MOST),
-            "services": _entries(service, uid, SERVICES_MOST),
+            **{
+                section: _entries(shapes[section], uid, most)
+                for section, (_, _, most) in SECTIONS.items()
+                if section != "routes"
+            },
+            "routes": {"anyOf": [shapes["routes"], {"type": "null"}]},
         },
+        "allOf": [_of_format(form) for form in FORMATS[:-1]],
         "$defs": definitions,
+    }
+
+
+def _of_format(form: int) -> dict[str, Any]:
+    """Returns the condition on the sections of an earlier format."""
+    later = {section: False for section, (_, since, _) in SECTIONS.items() if since > form}
+    return {
+        "if": {"properties": {"format": {"const": form}}, "required": ["format"]},
+        "then": {"properties": later, "required": ["monitors"]},
     }
 
 

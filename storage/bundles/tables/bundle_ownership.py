@@ -1,4 +1,4 @@
-"""Bundle marks of monitors and services: the same four columns in both tables."""
+"""Bundle marks of objects: the same four columns in the table of each kind."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -33,20 +33,31 @@ update {table} k set managed_by = '', bundle_uid = null, bundle_path = '', orpha
 from held where k.org = held.org and k.id = held.id
 returning held.bundle_uid
 """
-_RANKS: Final = {"monitor": LockRank.MONITOR, "service": LockRank.SERVICE}
+# The table of each kind, with the rank of its locks; in their order.
+_TABLES: Final[dict[Kind, tuple[str, LockRank]]] = {
+    "alert_routes": ("alert_route_lists", LockRank.PROJECT),
+    "service": ("services", LockRank.SERVICE),
+    "monitor": ("monitors", LockRank.MONITOR),
+    "escalation_policy": ("escalation_policies", LockRank.POLICY),
+    "schedule": ("oncall_schedules", LockRank.ROSTER),
+    "channel": ("notification_channels", LockRank.CHANNEL),
+}
+# The kinds in the order of their locks.
+KINDS: Final = tuple(_TABLES)
 
 
 async def put_marks(tx: Tx, kind: Kind, org: int, marks: Sequence[OwnershipMark]) -> None:
     """Writes the marks. The objects are locked or new."""
     if marks:
         items = msgspec.json.encode(marks).decode()
-        await tx.execute(_MARK.format(table=f"{kind}s"), org=org, items=items)
+        await tx.execute(_MARK.format(table=_TABLES[kind][0]), org=org, items=items)
 
 
 async def release_marks(tx: Tx, kind: Kind, provider: str) -> int:
     """Removes the marks of a provider. Returns their number."""
-    tx.lock_rank(_RANKS[kind], "objects that a provider releases")
-    return await tx.execute(_RELEASE.format(table=f"{kind}s"), provider=provider)
+    table, rank = _TABLES[kind]
+    tx.lock_rank(rank, "objects that a provider releases")
+    return await tx.execute(_RELEASE.format(table=table), provider=provider)
 
 
 async def release_marks_of(
@@ -61,9 +72,10 @@ async def release_marks_of(
 
     Returns the uids of the objects. `uids` selects some of them; None selects all.
     """
-    tx.lock_rank(_RANKS[kind], "objects that a bundle releases")
+    table, rank = _TABLES[kind]
+    tx.lock_rank(rank, "objects that a bundle releases")
     rows = await tx.rows(
-        _RELEASE_OF.format(table=f"{kind}s"),
+        _RELEASE_OF.format(table=table),
         org=project[0],
         project=project[1],
         provider=provider,

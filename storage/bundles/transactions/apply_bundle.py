@@ -1,14 +1,14 @@
 """Application of a bundle: all or nothing.
 
-The monitors and services of the project become those of the bundle. Objects that its file no longer
-names become orphans.
+The objects of the project become those of the bundle, in the sections that it states. Objects that
+its file no longer names become orphans.
 
 Invariant: a second application changes no data. No object is deleted or moved to another project. A
 plan is an application that is rolled back, so it reports exactly the changes.
 
 Locks:
-    An application locks existing monitors and services first, in the common order, and rows that
-    schedulers and recorders wait for last. A plan locks neither.
+    An application locks existing objects first, in the common order, and rows that schedulers and
+    recorders wait for last. A plan locks neither.
 """
 
 from dataclasses import dataclass
@@ -22,32 +22,39 @@ from ...accounts.transactions.authorize import NOT_FOUND, demand_project
 from ...alerting.tables.service_alerting import lock_alertings
 from ...core.refusal import Refused
 from ...engine.lock_refusal import refused_when_locked
-from ...engine.pools import Pool, Tx
+from ...engine.pools import Conflicted, Pool, Tx
 from ...monitors.rules.secret import references
 from ...monitors.tables import monitors
 from ...monitors.tables.secrets import lock_shared_secrets
 from ...monitors.transactions.write_batch import MonitorWriteBatch
-from ...oncall.tables.escalation_policies import lock_shared_policy
-from ...oncall.tables.oncall_schedules import lock_shared_schedules
+from ...notifications.tables.channels import lock_channel
+from ...oncall.tables.escalation_policies import lock_policy, lock_shared_policy
+from ...oncall.tables.oncall_schedules import lock_schedule, lock_shared_schedules
 from ...scheduling.tables import shards as schedules
 from ...services.queries.services import select_services_of_project
 from ...services.tables.service_dependencies import lock_graph
 from ...services.tables.services import lock_services
 from ..rules.bundle import Bundle
 from ..rules.bundle_diff import API, BundleChange, counts_of, revision_of
+from ..rules.bundle_owner import NamedObject
 from ..tables.bundle_applications import insert_revision
 from .bundle_context import (
     ApplySource,
     BundleContext,
     EntryContext,
     expect_home,
+    include_oncall,
     look_around,
     match_monitors,
+    match_oncall,
     match_services,
     monitor_ids,
+    select_oncall,
 )
 from .stored_changes import revision_changes
 from .write_monitors import Wanted, compare_monitors, write_monitors
+from .write_oncall import compare_oncall, expect_room, write_oncall
+from .write_routes import compare_routes, write_routes
 from .write_services import compare_services, write_services
 
 APPLY: Final = Permission(Need.PROJECT_ADMIN)
@@ -121,24 +128,35 @@ async def write_bundle(
     await expect_home(tx, bundle, home)
     place = await look_around(tx, home)
     place.mine = match_monitors(place, bundle.monitors, applied.provider)
+    place.format = bundle.format
     place.my_services = match_services(place, bundle.services, applied.provider)
+    place.my_oncall = match_oncall(place, bundle, applied.provider)
+    include_oncall(place, bundle, applied)
     place.coming = {uid: uuid7() for uid in bundle.monitors if uid not in place.mine}
     regions = sorted({one.region for one in bundle.monitors.values()} & terms.regions)
     for region in regions:
         place.shards[region] = await _shard_of(tx, region, is_plan=is_plan)
     if not is_plan:
         await _lock(tx, bundle, place, applied)
+    place.coming_services = {
+        uid: uuid7() for uid in bundle.services if uid not in place.my_services
+    }
     wanted = await compare_monitors(tx, bundle, place, applied, terms)
-    await _lock_references(tx, place, wanted)
+    await _lock_references(tx, bundle, place, wanted, applied, is_plan=is_plan)
+    oncall = await compare_oncall(tx, bundle, place, applied)
     wanted_services = await compare_services(tx, bundle, place, applied)
-    changes = [*wanted.changes, *wanted_services.changes]
+    routes = compare_routes(bundle, place, applied)
+    changes = [*oncall.changes, *wanted.changes, *wanted_services.changes, *routes.changes]
     if applied.revision and applied.revision != revision_of(applied.path, changes):
         rule = "the project has changed since the plan was made: make a new plan"
         raise Refused(STALE, "", rule)
     applied.progress.begin(len(changes), counts_of(changes).unchanged)
+    expect_room(place, oncall)
     tx.holds_all()
+    await write_oncall(tx, together, place, oncall, applied, terms)
     await write_monitors(tx, together, bundle, place, wanted, applied, terms)
     await write_services(tx, place, wanted_services, applied, terms, is_plan=is_plan)
+    await write_routes(tx, together, place, routes, applied)
     counts = counts_of(changes)
     if not is_plan and applied.provider == API and counts.any_change:
         label, kept = applied.principal.label, revision_changes(changes)
@@ -193,12 +211,50 @@ def _referred(bundle: Bundle, place: BundleContext) -> set[int]:
     return {by_uid[ids[word]] for word in words if word in ids and ids[word] in by_uid}
 
 
-async def _lock_references(tx: Tx, place: BundleContext, wanted: Wanted) -> None:
-    """Locks the referenced secrets, escalation policies and on-call schedules."""
-    home = place.home
-    drafts = wanted.drafts.values()
-    names = {name for draft in drafts for name in references(draft.config).values()}
+async def _lock_references(
+    tx: Tx,
+    bundle: Bundle,
+    place: BundleContext,
+    wanted: Wanted,
+    applied: ApplySource,
+    *,
+    is_plan: bool,
+) -> None:
+    """Locks the referenced secrets, and the on-call objects; those of the bundle exclusively."""
+    home, oncall = place.home, place.oncall
+    configs = [draft.config for draft in wanted.drafts.values()]
+    configs += [dict(entry.config) for entry in bundle.channels.values()]
+    names = {name for config in configs for name in references(config).values()}
     await lock_shared_secrets(tx, home.org, home.id, names)
-    for uid in sorted(place.policies):
-        await lock_shared_policy(tx, home.org, home.id, uid)
-    await lock_shared_schedules(tx, home.org, home.id, set(place.schedules))
+    mine = set() if is_plan else {uid for _, uid in place.my_oncall.ids} | _owned(place, applied)
+    for policy in sorted(oncall.policies, key=lambda row: row.uid):
+        if policy.uid in mine:
+            await lock_policy(tx, policy.uid)
+        else:
+            await lock_shared_policy(tx, home.org, home.id, policy.uid)
+    for schedule in oncall.schedules:
+        if schedule.uid in mine:
+            await lock_schedule(tx, schedule.uid)
+    others = {row.uid for row in oncall.schedules} - mine
+    await lock_shared_schedules(tx, home.org, home.id, others)
+    for channel in oncall.channels:
+        if channel.uid in mine:
+            await lock_channel(tx, channel.uid)
+    if is_plan:
+        return
+    # Read again under the lock.
+    place.oncall, before = await select_oncall(tx, home), place.my_oncall.ids
+    place.my_oncall = match_oncall(place, bundle, applied.provider)
+    if place.my_oncall.ids != before:
+        raise Conflicted("another transaction changed what the bundle names")
+
+
+def _owned(place: BundleContext, applied: ApplySource) -> set[UUID]:
+    """Returns the on-call objects that can become orphans."""
+    oncall = place.oncall
+    rows: list[NamedObject] = [*oncall.policies, *oncall.schedules, *oncall.channels]
+    return {
+        row.uid
+        for row in rows
+        if row.managed_by == applied.provider and row.bundle_path == applied.path
+    }

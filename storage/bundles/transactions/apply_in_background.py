@@ -60,7 +60,7 @@ async def begin_application(
     if not await lock_shared_project(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
     await expect_home(tx, bundle, home)
-    total = len(bundle.monitors) + len(bundle.services)
+    total = len(bundle.named)
     uid = await operations.insert_application(
         tx, home.org, home.id, started_by=who.uid, total=total
     )

@@ -1,6 +1,6 @@
 """Context of an application: the project, and the objects that a bundle can refer to.
 
-These are monitors, services, escalation policies and on-call schedules.
+These are monitors, services, channels, people, escalation policies and on-call schedules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,24 +9,35 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 from uuid import UUID
 
+from uuid_utils.compat import uuid7
+
 from ...accounts.queries.projects import select_organization
 from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Principal
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
+from ...incidents.queries.alert_routes import select_route_marks, select_routes_of
+from ...incidents.rows import AlertRouteRow, RouteListRow
 from ...monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ...monitors.rows import MonitorRef
 from ...monitors.rules.monitor_defaults import MonitorDefaults
 from ...monitors.tables.monitors import select_names
-from ...oncall.queries.escalation_policies import select_policies_of
+from ...notifications.queries.channels import select_channels_of
+from ...notifications.rows import ChannelRow
+from ...oncall.queries.escalation_policies import (
+    select_default_policy_uid,
+    select_policies_of,
+)
 from ...oncall.queries.oncall_schedules import select_schedules_of
+from ...oncall.rows import EscalationPolicyRow, ScheduleRow
 from ...scheduling.queries.region_list import select_usable_regions
 from ...services.queries.services import select_services_of_project
 from ...services.rows import ServiceRow
-from ..rules.bundle import Bundle, MonitorEntry, ServiceEntry
+from ..queries import select_people_of
+from ..rules.bundle import FORMATS, Bundle, MonitorEntry, ServiceEntry
 from ..rules.bundle_diff import BundleAction
-from ..rules.bundle_owner import CONFLICT, match
+from ..rules.bundle_owner import CONFLICT, NamedObject, match, match_named
 
 # Refusals caused by another writer, not by a fault of the bundle.
 _CONFLICTS: Final = frozenset(
@@ -103,6 +114,45 @@ class ApplySource:
 
 
 @dataclass(slots=True)
+class NameReferences:
+    """References to objects of one kind: names by id, and ids by uid in the bundle."""
+
+    names: dict[UUID, str]
+    uids: dict[str, UUID] = field(default_factory=dict)
+
+    def include(self, uid: str, own: UUID, name: str) -> None:
+        """Adds an object of the bundle, with the name that it will have."""
+        self.names[own] = name
+        self.uids[uid] = own
+
+
+@dataclass(slots=True)
+class OnCallRows:
+    """On-call objects of the project, in the order of their ids, and the marks of its routes."""
+
+    channels: list[ChannelRow]
+    schedules: list[ScheduleRow]
+    policies: list[EscalationPolicyRow]
+    routes: list[AlertRouteRow]
+    route_lists: list[RouteListRow]
+
+
+@dataclass(slots=True)
+class OnCallMatches:
+    """Existing on-call objects by uid in the bundle."""
+
+    channels: dict[str, ChannelRow] = field(default_factory=dict)
+    schedules: dict[str, ScheduleRow] = field(default_factory=dict)
+    policies: dict[str, EscalationPolicyRow] = field(default_factory=dict)
+    routes: dict[str, RouteListRow] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> list[tuple[str, UUID]]:
+        every = (self.channels, self.schedules, self.policies, self.routes)
+        return [(uid, row.uid) for found in every for uid, row in found.items()]
+
+
+@dataclass(slots=True)
 class BundleContext:
     """Current project and the objects in it that belong to the bundle."""
 
@@ -111,14 +161,24 @@ class BundleContext:
     uids: dict[int, UUID]
     services: list[ServiceRow]
     # Names by id, and ids by key.
-    policies: dict[UUID, str]
+    policies: NameReferences
     policy_uids: dict[int, UUID]
-    schedules: dict[UUID, str]
+    schedules: NameReferences
+    channels: NameReferences
+    # E-mail addresses of members, and of people who are named on call, by the id of the account.
+    people: dict[UUID, str]
+    oncall: OnCallRows
+    # Policy of incidents about Leadline in the project.
+    default_policy: UUID | None
+    # Format of the bundle; of an export, the last one.
+    format: int = FORMATS[-1]
     # Existing objects by uid in the bundle.
     mine: dict[str, MonitorRef] = field(default_factory=dict)
     my_services: dict[str, ServiceRow] = field(default_factory=dict)
-    # Ids of new objects by uid in the bundle.
+    my_oncall: OnCallMatches = field(default_factory=OnCallMatches)
+    # Ids of new monitors and services by uid in the bundle.
     coming: dict[str, UUID] = field(default_factory=dict)
+    coming_services: dict[str, UUID] = field(default_factory=dict)
     # Shards by region of the bundle's monitors.
     shards: dict[str, int] = field(default_factory=dict)
 
@@ -135,17 +195,34 @@ async def entry_context(tx: Tx, org: int, ground: ApplyContext) -> EntryContext:
 
 async def look_around(tx: Tx, home: ProjectRow) -> BundleContext:
     """Reads the project, which must be locked."""
-    policies = await select_policies_of(tx, home.org, home.id)
-    schedules = await select_schedules_of(tx, home.org, home.id)
+    oncall = await select_oncall(tx, home)
     names = await select_names(tx, home.org, home.id)
     return BundleContext(
         home=home,
         names=names,
         uids={one.id: one.uid for one in names},
         services=await select_services_of_project(tx, home.org, home.id),
-        policies={row.uid: row.name for row in policies},
-        policy_uids={row.id: row.uid for row in policies},
-        schedules={row.uid: row.name for row in schedules},
+        policies=NameReferences({row.uid: row.name for row in oncall.policies}),
+        policy_uids={row.id: row.uid for row in oncall.policies},
+        schedules=NameReferences({row.uid: row.name for row in oncall.schedules}),
+        channels=NameReferences({row.uid: row.name for row in oncall.channels}),
+        people=await select_people_of(tx, home.org, home.id),
+        oncall=oncall,
+        default_policy=await select_default_policy_uid(tx, home.org, home.id),
+    )
+
+
+async def select_oncall(tx: Tx, home: ProjectRow) -> OnCallRows:
+    routes = await select_routes_of(tx, home.org, home.id)
+    marks = await select_route_marks(tx, home.org, home.id)
+    if marks is None or not marks.managed_by:
+        marks = RouteListRow(0, home.uid) if routes else None
+    return OnCallRows(
+        channels=await select_channels_of(tx, home.org, home.id),
+        schedules=await select_schedules_of(tx, home.org, home.id),
+        policies=await select_policies_of(tx, home.org, home.id),
+        routes=routes,
+        route_lists=[] if marks is None else [marks],
     )
 
 
@@ -164,6 +241,7 @@ async def expect_home(tx: Tx, bundle: Bundle, home: ProjectRow) -> None:
 
 
 T = TypeVar("T")
+UUID_LENGTH: Final = 36
 
 
 def match_monitors(
@@ -191,6 +269,52 @@ def match_services(
         Refused if another owner has the slug.
     """
     return match("services", place.services, entries, provider)
+
+
+def match_oncall(place: BundleContext, bundle: Bundle, provider: str) -> OnCallMatches:
+    """Returns existing on-call objects by uid.
+
+    Raises:
+        Refused if another owner has the name, or several objects have it.
+    """
+    rows = place.oncall
+    named = {
+        section: {
+            uid: entry.name if isinstance(entry.name, str) else uid
+            for uid, entry in getattr(bundle, section).items()
+        }
+        for section in ("channels", "schedules", "escalation_policies")
+    }
+    of_routes = {uid: uid for uid in bundle.routes}
+    return OnCallMatches(
+        match_named("channels", rows.channels, named["channels"], provider),
+        match_named("schedules", rows.schedules, named["schedules"], provider),
+        match_named("escalation_policies", rows.policies, named["escalation_policies"], provider),
+        match_named("routes", rows.route_lists, of_routes, provider),
+    )
+
+
+def include_oncall(place: BundleContext, bundle: Bundle, applied: ApplySource) -> None:
+    """Adds the on-call objects of the bundle to the references; new ones get their ids.
+
+    A bundle of format 3 can also name those of other bundles of its provider by their uids, and its
+    own ones in a section that it leaves out.
+    """
+    oncall, mine = place.oncall, place.my_oncall
+    sections: list[tuple[str, NameReferences, Sequence[NamedObject], Mapping[str, NamedObject]]] = [
+        ("channels", place.channels, oncall.channels, mine.channels),
+        ("schedules", place.schedules, oncall.schedules, mine.schedules),
+        ("escalation_policies", place.policies, oncall.policies, mine.policies),
+    ]
+    for section, known, stored, rows in sections:
+        entries = getattr(bundle, section)
+        for row in stored if bundle.format == FORMATS[-1] else ():
+            is_dropped = bundle.states(section) and row.bundle_path == applied.path
+            if row.managed_by == applied.provider and row.orphaned_at is None and not is_dropped:
+                known.uids[row.bundle_uid or ""] = row.uid
+        for uid, entry in entries.items():
+            own = rows[uid].uid if uid in rows else uuid7()
+            known.include(uid, own, entry.name if isinstance(entry.name, str) else uid)
 
 
 @contextmanager
@@ -243,27 +367,33 @@ def resolve(field_: str, words: Sequence[str], known: Mapping[str, T]) -> list[T
     return [known[word] for word in words]
 
 
-def resolve_named(field_: str, word: str, named: Mapping[UUID, str]) -> str:
-    """Returns the id, as text, for a name or id; blank for blank.
+def resolve_named(field_: str, word: str, known: NameReferences) -> str:
+    """Returns the id, as text, for a uid of the bundle, a name or an id; blank for blank.
 
     Raises:
         Refused invalid if the name is unknown or ambiguous.
     """
     if not word:
         return ""
-    if word in {str(uid) for uid in named}:
+    if word in known.uids:
+        return str(known.uids[word])
+    if len(word) == UUID_LENGTH and word in {str(uid) for uid in known.names}:
         return word
-    found = [uid for uid, name in named.items() if name == word]
+    found = [uid for uid, name in known.names.items() if name == word]
     if len(found) != 1:
         rule = "is not a name in the project" if not found else "is the name of two: give an id"
         raise Refused("invalid", field_, rule)
     return str(found[0])
 
 
-def word_for(uid: UUID | str | None, named: Mapping[UUID, str]) -> str:
-    """Returns the name if it is unique, otherwise the id."""
+def word_for(uid: UUID | str | None, known: NameReferences) -> str:
+    """Returns the uid in the bundle, otherwise the name if it is unique, otherwise the id."""
     if not uid:
         return ""
     key = UUID(str(uid))
-    name = named.get(key, "")
-    return name if list(named.values()).count(name) == 1 else str(key)
+    for word, own in known.uids.items():
+        if own == key:
+            return word
+    name = known.names.get(key, "")
+    is_unique = list(known.names.values()).count(name) == 1 and name not in known.uids
+    return name if is_unique else str(key)

@@ -1,4 +1,4 @@
-"""Export of a project's monitors and services as a bundle.
+"""Export of a project's monitors, services and on-call objects as a bundle.
 
 Its application to the unchanged project changes no data and no owner, under any name. Objects of
 file providers and orphans are omitted.
@@ -14,11 +14,23 @@ from ...core.key import MonitorKey
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
 from ...monitors.tables.monitors import select_monitors_by_key
+from ..rules.bundle import FORMATS, SECTIONS
 from ..rules.bundle_default import brief_monitor, brief_service
-from ..rules.bundle_owner import exported
-from .bundle_context import BundleContext, look_around, monitor_words
+from ..rules.bundle_oncall import ROUTES_UID
+from ..rules.bundle_owner import exported, exported_named
+from .bundle_context import BundleContext, OnCallMatches, look_around, monitor_words
 from .monitor_entries import in_words, present_draft
+from .oncall_entries import (
+    CHANNEL_DEFAULTS,
+    POLICY_DEFAULTS,
+    ROUTES_DEFAULTS,
+    SCHEDULE_DEFAULTS,
+    brief,
+    channel_in_words,
+    routes_in_words,
+)
 from .service_entries import standing_in_words
+from .write_oncall import policies_in_words, schedules_in_words
 from .write_services import select_standing, service_words, words_of_members
 
 EXPORT: Final = Permission(Need.EDITOR)
@@ -38,15 +50,63 @@ async def export_bundle(
     place = await look_around(tx, home)
     place.mine = exported(place.names)
     place.my_services = exported(place.services)
-    monitors = await _monitors(tx, place, keyring)
-    services = await _services(tx, place)
+    place.my_oncall = OnCallMatches(
+        exported_named(place.oncall.channels, "channel"),
+        exported_named(place.oncall.schedules, "schedule"),
+        exported_named(place.oncall.policies, "policy"),
+        exported_named(place.oncall.route_lists, ROUTES_UID),
+    )
+    for known, rows in (
+        (place.channels, place.my_oncall.channels),
+        (place.schedules, place.my_oncall.schedules),
+        (place.policies, place.my_oncall.policies),
+    ):
+        for uid, row in rows.items():
+            known.include(uid, row.uid, row.name)
+    oncall = await _oncall(tx, place)
     found: dict[str, Any] = {
-        "format": 2 if services else 1,
+        "channels": oncall["channels"],
+        "schedules": oncall["schedules"],
+        "escalation_policies": oncall["escalation_policies"],
+        "monitors": await _monitors(tx, place, keyring),
+        "services": await _services(tx, place),
+        "routes": oncall["routes"],
+    }
+    head = {
+        "format": _format_of(found),
         "organization": organization.slug,
         "project": home.slug,
-        "monitors": monitors,
     }
-    return {**found, "services": services} if services else found
+    stated = {name: one for name, one in found.items() if one or name == "monitors"}
+    return {**head, **stated}
+
+
+def _format_of(found: dict[str, Any]) -> int:
+    """Returns the first format that has everything of an export."""
+    if any("support_hours" in one for one in found["services"].values()):
+        return FORMATS[-1]
+    return max([1, *(SECTIONS[name][1] for name, entries in found.items() if entries)])
+
+
+async def _oncall(tx: Tx, place: BundleContext) -> dict[str, Any]:
+    """Returns the sections of on-call objects, in the order of the objects."""
+    mine, words = place.my_oncall, service_words(place)
+    schedules = await schedules_in_words(tx, place, mine.schedules.values())
+    policies = await policies_in_words(tx, place, mine.policies.values())
+    routes = routes_in_words(place.oncall.routes, words, place) if mine.routes else {}
+    return {
+        "channels": {
+            uid: brief(channel_in_words(row), CHANNEL_DEFAULTS)
+            for uid, row in mine.channels.items()
+        },
+        "schedules": {
+            uid: brief(schedules[row.id], SCHEDULE_DEFAULTS) for uid, row in mine.schedules.items()
+        },
+        "escalation_policies": {
+            uid: brief(policies[row.id], POLICY_DEFAULTS) for uid, row in mine.policies.items()
+        },
+        "routes": brief(routes, ROUTES_DEFAULTS),
+    }
 
 
 async def _monitors(tx: Tx, place: BundleContext, keyring: Keyring) -> dict[str, Any]:

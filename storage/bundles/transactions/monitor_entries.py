@@ -22,7 +22,15 @@ from ...monitors.transactions.composite_children import with_canonical_config
 from ...monitors.transactions.config_secrets import decrypt, readable, split
 from ...monitors.transactions.monitor_draft import check_draft
 from ..rules.bundle import MonitorEntry
-from .bundle_context import BundleContext, EntryContext, resolve, resolve_named, under, word_for
+from .bundle_context import (
+    BundleContext,
+    EntryContext,
+    NameReferences,
+    resolve,
+    resolve_named,
+    under,
+    word_for,
+)
 
 # Names as in the API and in bundles, in the order of an entry.
 SETTINGS: Final = (*FIELDS, "depends_on", "config")
@@ -34,7 +42,7 @@ def wanted_draft(
     uid: str,
     entry: MonitorEntry,
     ids: Mapping[str, UUID],
-    policies: Mapping[UUID, str],
+    policies: NameReferences,
     terms: EntryContext,
 ) -> MonitorDraft:
     """Returns the draft of an entry.
@@ -100,7 +108,7 @@ def _unsealed(row: MonitorRow, keyring: Keyring) -> dict[str, Any]:
 
 
 def in_words(
-    draft: MonitorDraft, words: Mapping[UUID, str], policies: Mapping[UUID, str]
+    draft: MonitorDraft, words: Mapping[UUID, str], policies: NameReferences
 ) -> dict[str, Any]:
     """Returns the settings of a draft as in a bundle."""
     found = {name: getattr(draft, name) for name in SETTINGS}

@@ -19,8 +19,9 @@ from ...services.rows import ServiceRow
 from ...services.rules.epoch import Revision
 from ...services.rules.service_health import Policies
 from ...services.rules.service_policy import read_policies, written_policies
-from ..rules.bundle import BurnRuleEntry, ServiceEntry
+from ..rules.bundle import FORMATS, BurnRuleEntry, ServiceEntry
 from .bundle_context import BundleContext, resolve, resolve_named, word_for
+from .oncall_entries import hours_in_words, hours_of_entry, windows_in_words
 
 
 class StoredService(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +57,8 @@ def entry_in_words(
         return [monitor_words[one] for one in resolve(f"{path}.{name}", words, monitors)]
 
     upstreams = resolve(f"{path}.depends_on", entry.depends_on, service_words)
+    zone, windows = hours_of_entry(entry)
+    hours = {"timezone": zone, "windows": windows_in_words(windows)}
     return {
         "name": entry.name if isinstance(entry.name, str) else uid,
         "description": entry.description,
@@ -78,6 +81,8 @@ def entry_in_words(
             }
             for window, target in sorted(entry.sla_targets.items())
         },
+        # A bundle of format 1 or 2 keeps the stored hours.
+        **({"support_hours": hours} if place.format == FORMATS[-1] else {}),
     }
 
 
@@ -90,6 +95,7 @@ def standing_in_words(
     row, revision = standing.row, standing.revision
     policies = written_policies(Policies() if revision is None else revision.policies)
     alerting = standing.alerting
+    hours = hours_in_words(row.support_zone, row.support_hours)
     return {
         "name": row.name,
         "description": row.description,
@@ -115,6 +121,7 @@ def standing_in_words(
             }
             for window, target in sorted(standing.targets.items())
         },
+        **({"support_hours": hours} if place.format == FORMATS[-1] else {}),
     }
 
 

@@ -15,7 +15,7 @@ from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.queries.organization_limits import select_use
-from ...monitors.rows import MonitorRow
+from ...monitors.rows import MonitorRef, MonitorRow
 from ...monitors.rules.monitor import MonitorDraft
 from ...monitors.tables.monitors import select_dependencies, select_monitors_by_key
 from ...monitors.transactions.create_monitor import MONITORS_OF_PROJECT_MOST, create_held
@@ -71,7 +71,9 @@ async def compare_monitors(
         Refused with the faulty entry.
     """
     ids, words = monitor_ids(place), monitor_words(place)
-    orphans = left_out("monitor", place.names, bundle.monitors, applied)
+    orphans: dict[str, MonitorRef] = {}
+    if bundle.states("monitors"):
+        orphans = left_out("monitor", place.names, bundle.monitors, applied)
     keys = {one.id for one in (*place.mine.values(), *orphans.values())}
     rows = await select_monitors_by_key(tx, [MonitorKey((place.home.org, key)) for key in keys])
     by_uid = {row.uid: row for row in rows.values()}

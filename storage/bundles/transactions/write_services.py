@@ -33,6 +33,7 @@ from ...services.transactions.declare_service import DeclarationDraft, declare
 from ...services.transactions.edit_dependencies import put_dependencies
 from ...services.transactions.lock_service import target_of
 from ...services.transactions.set_paging_target import lock_owning_policy, lock_owning_schedule
+from ...services.transactions.set_support_hours import put_support_hours
 from ..rules.bundle import AlertingEntry, Bundle, ServiceEntry
 from ..rules.bundle_default import brief_service
 from ..rules.bundle_diff import BundleAction, BundleChange, FieldChange, change_of, in_order
@@ -48,6 +49,7 @@ from .bundle_context import (
     resolve_named,
     under,
 )
+from .oncall_entries import hours_of_entry
 from .service_entries import StoredService, entry_in_words, policies_of, rule_of, standing_in_words
 
 
@@ -115,7 +117,9 @@ def _words_given(place: BundleContext, bundle: Bundle) -> dict[str, str]:
 async def compare_services(
     tx: Tx, bundle: Bundle, place: BundleContext, applied: ApplySource
 ) -> WantedServices:
-    orphans = left_out("service", place.services, bundle.services, applied)
+    orphans: dict[str, ServiceRow] = {}
+    if bundle.states("services"):
+        orphans = left_out("service", place.services, bundle.services, applied)
     found = WantedServices(
         bundle.services,
         await select_standing(tx, place, place.my_services),
@@ -228,7 +232,8 @@ class _Write:
             depends_on=resolve("depends_on", entry.depends_on, self.ids),
         )
         who, project = self.applied.principal, self.place.home.uid
-        row = await create_service(self.tx, who, project, draft)
+        row = await create_service(self.tx, who, project, draft, self.place.coming_services[uid])
+        await self._set_hours(row.uid, entry)
         if entry.monitors:
             await self._declare(row.uid, entry, 0)
         await self._write_alerting(row.uid, entry.alerting)
@@ -242,6 +247,8 @@ class _Write:
         changed = {one.name.partition(".")[0] for one in change.fields}
         if changed & {"name", "description", "runbook_url", "escalation_policy", "oncall_schedule"}:
             await self._describe(uid, entry, row)
+        if "support_hours" in changed:
+            await self._set_hours(row.uid, entry)
         if "depends_on" in changed:
             generation = await select_generation(self.tx, row.org, row.project)
             upstreams = resolve("depends_on", entry.depends_on, self.ids)
@@ -286,6 +293,12 @@ class _Write:
                 await put_burn_alerting(
                     self.tx, who, project, row.uid, window, rules, enabled=False
                 )
+
+    async def _set_hours(self, service: UUID, entry: ServiceEntry) -> None:
+        zone, windows = hours_of_entry(entry)
+        who, project = self.applied.principal, self.place.home.uid
+        with under("support_hours"):
+            await put_support_hours(self.tx, who, project, service, zone, windows)
 
     async def _describe(self, uid: str, entry: ServiceEntry, row: ServiceRow) -> None:
         name = entry.name if isinstance(entry.name, str) else uid

@@ -13,6 +13,18 @@ from unnest(%(places)s::int[], %(matchers)s::text[], %(services)s::int[], %(poli
 """
 
 
+_ENSURE_MARKS = """
+insert into alert_route_lists (org, project, uid)
+select p.org, p.id, p.uid from projects p where p.org = %(org)s and p.id = %(project)s
+on conflict do nothing
+"""
+
+
+async def ensure_route_marks(tx: Tx, org: int, project: int) -> None:
+    """Inserts the row of the marks of a locked project."""
+    await tx.execute(_ENSURE_MARKS, org=org, project=project)
+
+
 async def replace_routes(
     tx: Tx, org: int, project: int, routes: Sequence[tuple[str, int | None, int | None]]
 ) -> None:

@@ -10,14 +10,14 @@ from uuid import UUID
 
 from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Need, Permission, Principal
-from ...accounts.transactions.authorize import audit, demand_project
+from ...accounts.transactions.authorize import audit, demand_project, is_managed
 from ...accounts.transactions.authorize_tenant_write import lock_project
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...mutes.rules.label_matcher import BadMatcher, matchers_text
 from ...oncall.tables.escalation_policies import lock_shared_policy
 from ...services.tables.services import lock_shared_service
-from ..queries.alert_routes import select_routes_of
+from ..queries.alert_routes import select_route_marks, select_routes_of
 from ..rules.alert_route import ROUTES_MOST, route_matchers
 from ..tables import alert_routes
 
@@ -42,11 +42,29 @@ async def put_alert_routes(
 ) -> None:
     """Replaces the routes and the default. Equal ones are not written.
 
-    Raises: Refused not_found, forbidden, invalid with its field.
+    Raises: Refused not_found, forbidden, invalid with its field, managed_by_file.
     """
     home = await demand_project(tx, principal, EDIT, project)
-    texts = read_routes(routes)
+    read_routes(routes)
     await lock_project(tx, home)
+    marks = await select_route_marks(tx, home.org, home.id)
+    if marks is not None and is_managed(principal, marks.managed_by, marks.orphaned_at):
+        raise Refused("managed_by_file")
+    await put_held_routes(tx, principal, home, routes, default)
+
+
+async def put_held_routes(
+    tx: Tx,
+    principal: Principal,
+    home: ProjectRow,
+    routes: Sequence[RouteDraft],
+    default: RouteDraft | None,
+) -> None:
+    """Replaces the routes and the default of a locked project. Equal ones are not written.
+
+    Raises: Refused invalid with its field.
+    """
+    texts = read_routes(routes)
     drafts = [*routes, *([] if default is None else [default])]
     names = [f"routes[{index}]." for index in range(len(routes))] + ["default."]
     services = await _services(tx, home, drafts, names)
@@ -59,7 +77,7 @@ async def put_alert_routes(
     if whole == [(row.matchers, row.service, row.policy) for row in stored]:
         return
     await alert_routes.replace_routes(tx, home.org, home.id, whole)
-    target = f"project:{project} routes={len(routes)} default={default is not None}".lower()
+    target = f"project:{home.uid} routes={len(routes)} default={default is not None}".lower()
     await audit(tx, principal, home.org, "project.alert_routes", target)
 
 

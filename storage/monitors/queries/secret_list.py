@@ -25,13 +25,26 @@ group by c.value
 """
 _LIST = f"""
 select s.uid, s.name, s.created_at, s.rotated_at, coalesce(r.monitors, 0),
-  coalesce(r.managed, 0)
+  coalesce(r.managed, 0),
+  (select count(distinct k.id) from notification_channels k, jsonb_each_text(k.config) f
+    where k.org = s.org and k.project = s.project and f.value = s.name
+      and right(f.key, 4) = '_ref')
 from project_secrets s left join ({_REFERRING}) r on r.name = to_jsonb(s.name)
 where s.org = %(org)s and s.project = %(project)s
 order by s.name
 """
+_CHANNELS = f"""
+from notification_channels k, jsonb_each_text(k.config) f
+where k.org = %(org)s and k.project = %(project)s and f.value = %(name)s
+  and right(f.key, {len(REFERENCE_SUFFIX)}) = '{REFERENCE_SUFFIX}'
+"""
 _IN_USE = f"""
 select exists (select from ({_REFERRING}) r where r.name = to_jsonb(%(name)s::text))
+  or exists (select {_CHANNELS})
+"""
+_MANAGED_CHANNEL = f"""
+select k.name, k.managed_by {_CHANNELS} and k.managed_by <> '' and k.orphaned_at is null
+order by k.id limit 1
 """
 _OF_SECRET = f"""
 select distinct m.id {_REFERENCES} and c.value = to_jsonb(%(name)s::text)
@@ -45,6 +58,11 @@ class ListedSecret(msgspec.Struct, frozen=True):
     rotated_at: Instant | None
     used_by: int
     used_by_managed: int
+    used_by_channels: int = 0
+
+    @property
+    def uses(self) -> int:
+        return self.used_by + self.used_by_channels
 
 
 async def select_secrets(tx: Tx, org: int, project: int) -> list[ListedSecret]:
@@ -54,6 +72,14 @@ async def select_secrets(tx: Tx, org: int, project: int) -> list[ListedSecret]:
 async def is_referred_to(tx: Tx, org: int, project: int, name: str) -> bool:
     found: bool = await tx.value(_IN_USE, org=org, project=project, name=name)
     return found
+
+
+async def select_managed_channel(
+    tx: Tx, org: int, project: int, name: str
+) -> tuple[str, str] | None:
+    """Returns name and provider of a channel of a bundle that refers to a secret."""
+    found = await tx.row(_MANAGED_CHANNEL, org=org, project=project, name=name)
+    return None if found is None else (found[0], found[1])
 
 
 async def select_referring(tx: Tx, org: int, project: int, name: str) -> list[MonitorKey]:

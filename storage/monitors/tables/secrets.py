@@ -36,6 +36,15 @@ where org = %(org)s and id = %(id)s and not exists (
   select from project_secrets o where o.org = %(org)s and o.project = %(project)s
     and o.name = %(name)s)
 """
+_RENAME_IN_CHANNELS = """
+update notification_channels c set updated_at = at(%(now)s), config = (
+  select jsonb_object_agg(f.key,
+    case when right(f.key, 4) = '_ref' and f.value = %(name)s then %(new_name)s else f.value end)
+  from jsonb_each_text(c.config) f)
+where c.org = %(org)s and c.project = %(project)s and exists (
+  select from jsonb_each_text(c.config) f
+  where right(f.key, 4) = '_ref' and f.value = %(name)s)
+"""
 _REPLACE = """
 update project_secrets set value_ciphertext = %(sealed)s, rotated_at = at(%(now)s),
   updated_at = at(%(now)s)
@@ -104,6 +113,19 @@ async def rename_secret(tx: Tx, row: SecretRow, name: str) -> bool:
         _RENAME, org=row.org, id=row.id, project=row.project, name=name, now=tx.now
     )
     return changed == 1
+
+
+async def rename_in_channels(tx: Tx, row: SecretRow, new_name: str) -> None:
+    """Writes the new name of a locked secret into the channels that refer to it."""
+    tx.lock_rank(LockRank.CHANNEL, "channels that refer to a renamed secret")
+    await tx.execute(
+        _RENAME_IN_CHANNELS,
+        org=row.org,
+        project=row.project,
+        name=row.name,
+        new_name=new_name,
+        now=tx.now,
+    )
 
 
 async def replace_value(tx: Tx, row: SecretRow, sealed: bytes) -> None:

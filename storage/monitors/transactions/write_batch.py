@@ -20,6 +20,8 @@ from ...accounts.transactions.authorize import audit_many
 from ...core.instant import DAY, MILLISECOND, SECOND, Instant
 from ...core.key import MonitorKey
 from ...engine.pools import Conflicted, Tx
+from ...oncall.rows import EscalationPolicyRow
+from ...oncall.tables.escalation_policies import look_at_incidents_again
 from ...scheduling.rows import NewJob, NewTerm
 from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import schedule_edits
@@ -66,6 +68,7 @@ class MonitorWriteBatch:
     _runs: list[tuple[MonitorKey, int, bool]] = field(default_factory=list)
     _wakes: dict[MonitorKey, bool] = field(default_factory=dict)
     _begins: dict[MonitorKey, Instant] = field(default_factory=dict)
+    _policies: list[EscalationPolicyRow] = field(default_factory=list)
 
     def came(self, key: MonitorKey) -> None:
         self._new.append(key)
@@ -91,6 +94,10 @@ class MonitorWriteBatch:
         if left is not None:
             self._left[key] = left
             self._edited.setdefault(left, set()).add(key)
+
+    def policy(self, row: EscalationPolicyRow) -> None:
+        """Registers a changed escalation policy, whose incidents continue with the new steps."""
+        self._policies.append(row)
 
     def run(self, key: MonitorKey, shard: int, *, with_term: bool) -> None:
         self._runs.append((key, shard, with_term))
@@ -129,6 +136,8 @@ class MonitorWriteBatch:
         """
         await self.use.expect_room(tx, SEVERAL)
         await self._write_states(tx)
+        for row in self._policies:
+            await look_at_incidents_again(tx, row)
         if self._edited:
             await self._keep_ahead(tx)
         await self._write_runs(tx)

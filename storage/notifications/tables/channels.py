@@ -11,7 +11,13 @@ from ..rows import ChannelRow
 _COLUMNS = """
 c.org, c.id, c.uid, c.project, p.uid, c.type, c.name, coalesce(k.config, c.config)::text,
 coalesce(k.config_ciphertext, c.config_ciphertext), c.enabled, c.created_at, c.contact_method,
-c.takes_tickets
+c.takes_tickets,
+coalesce((
+  select jsonb_object_agg(f.key, jsonb_build_array(s.uid, encode(s.value_ciphertext, 'base64')))
+  from jsonb_each_text(c.config) f
+    join project_secrets s on s.org = c.org and s.project = c.project and s.name = f.value
+  where right(f.key, 4) = '_ref'), '{}')::text,
+c.managed_by, c.bundle_uid, c.bundle_path, c.orphaned_at
 """
 _FROM = """
 from notification_channels c join projects p on p.org = c.org and p.id = c.project
@@ -51,6 +57,11 @@ _HOLD_SEVERAL = """
 select uid, id from notification_channels
 where uid = any(%(uids)s::uuid[]) and org = %(org)s and project = %(project)s and person is null
 order by id for key share
+"""
+# A rename or deletion of a secret waits for transactions that refer to it.
+_HOLD_SECRETS = """
+select name, uid, value_ciphertext from project_secrets
+where org = %(org)s and project = %(project)s and name = any(%(names)s) order by name for key share
 """
 _ATTACH = """
 insert into monitor_channels (org, monitor, channel)
@@ -125,6 +136,17 @@ async def lock_shared_channels(
     """Share-locks channels of the project. Returns their keys."""
     tx.lock_rank(LockRank.CHANNEL, "channels that are referred to")
     return dict(await tx.rows(_HOLD_SEVERAL, org=org, project=project, uids=list(uids)))
+
+
+async def lock_shared_values(
+    tx: Tx, org: int, project: int, names: Collection[str]
+) -> dict[str, tuple[UUID, bytes]]:
+    """Share-locks project secrets. Returns the ids and encrypted values of those that exist."""
+    if not names:
+        return {}
+    tx.lock_rank(LockRank.SECRET, "secrets that a channel refers to")
+    rows = await tx.rows(_HOLD_SECRETS, org=org, project=project, names=sorted(names))
+    return {name: (uid, sealed) for name, uid, sealed in rows}
 
 
 async def attach_channel(tx: Tx, org: int, monitor: int, channel: int) -> bool:

@@ -24,7 +24,7 @@ from ..rules.escalation import (
 POLICIES_READ_MOST = 200
 _COLUMNS = """
 e.org, e.id, e.uid, e.project, p.uid, e.name, e.repeat_last, e.after_seconds, e.created_at,
-e.updated_at, e.ack_timeout_seconds
+e.updated_at, e.ack_timeout_seconds, e.managed_by, e.bundle_uid, e.bundle_path, e.orphaned_at
 """
 _FROM = "from escalation_policies e join projects p on p.org = e.org and p.id = e.project"
 _BY_UID = f"select {_COLUMNS} {_FROM} where e.uid = %(uid)s"

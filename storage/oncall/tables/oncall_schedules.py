@@ -19,7 +19,7 @@ from ..rules.weekly_hours import window_text
 _COLUMNS = """
 s.org, s.id, s.uid, s.project, p.uid, s.name, s.anchor_at, s.shift_seconds, s.timezone,
 s.calendar_token_hash is not null, s.created_at, s.updated_at, s.restrictions, s.starts_at,
-s.ends_at, s.hand_off_email
+s.ends_at, s.hand_off_email, s.managed_by, s.bundle_uid, s.bundle_path, s.orphaned_at
 """
 _FROM = "from oncall_schedules s join projects p on p.org = s.org and p.id = s.project"
 _BY_UID = f"select {_COLUMNS} {_FROM} where s.uid = %(uid)s"

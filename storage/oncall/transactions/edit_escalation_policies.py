@@ -7,8 +7,9 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Need, Permission, Principal
-from ...accounts.transactions.authorize import audit, demand_project, demand_row
+from ...accounts.transactions.authorize import audit, demand_project, demand_row, is_managed
 from ...accounts.transactions.authorize_tenant_write import lock_project
 from ...core.instant import SECOND
 from ...core.naming import name_fault
@@ -60,11 +61,23 @@ async def create_policy(
     await lock_project(tx, home)
     if await policies.count_policies(tx, home.org, home.id) >= POLICIES_OF_PROJECT_MOST:
         raise Refused("policy_quota")
+    row = await create_held_policy(tx, principal, home, uuid7(), draft)
+    await _check_nesting(tx, row)
+    return row
+
+
+async def create_held_policy(
+    tx: Tx, principal: Principal, home: ProjectRow, uid: UUID, draft: PolicyDraft
+) -> EscalationPolicyRow:
+    """Creates a policy in a locked project that has room for it. The caller checks the nesting.
+
+    Raises:
+        Refused invalid with its field.
+    """
+    _check(draft)
     ladder = await _ladder(tx, home.org, home.id, draft)
-    uid = uuid7()
     await policies.insert_policy(tx, home.org, home.id, uid, draft.name, ladder)
     row = await _written(tx, uid)
-    await _check_nesting(tx, row)
     await audit(tx, principal, row.org, "escalation_policy.create", _target(row))
     return row
 
@@ -75,34 +88,52 @@ async def replace_policy(
     """Replaces a policy. Open incidents continue with the new steps. An equal one is not written.
 
     Raises:
-        Refused not_found, forbidden, invalid with its field.
+        Refused not_found, forbidden, invalid with its field, managed_by_file.
     """
     seen = demand_row(principal, EDIT, await escalation_policies.select_policy(tx, policy))
     _check(draft)
     # Edits of a project's policies follow each other, so that no two of them close a circle.
     await lock_project(tx, await demand_project(tx, principal, EDIT, seen.project_uid))
     before = await _lock(tx, principal, policy)
+    _expect_unmanaged(principal, before)
+    if not await replace_held_policy(tx, principal, before, draft):
+        return before
+    await _check_nesting(tx, before)
+    await policies.look_at_incidents_again(tx, before)
+    return await _written(tx, policy)
+
+
+async def replace_held_policy(
+    tx: Tx, principal: Principal, before: EscalationPolicyRow, draft: PolicyDraft
+) -> bool:
+    """Replaces a locked policy. Returns False if it is equal, which is not written.
+
+    The caller checks the nesting, and then looks at the incidents again.
+
+    Raises:
+        Refused invalid with its field.
+    """
+    _check(draft)
     ladder = await _ladder(tx, before.org, before.project, draft)
     if draft.name == before.name and ladder == await policies.select_ladder(
         tx, before.org, before.id
     ):
-        return before
+        return False
     await policies.update_policy(tx, before, draft.name, ladder)
-    await _check_nesting(tx, before)
-    await policies.look_at_incidents_again(tx, before)
-    row = await _written(tx, policy)
+    row = await _written(tx, before.uid)
     await audit(tx, principal, row.org, "escalation_policy.update", _target(row))
-    return row
+    return True
 
 
 async def delete_policy(tx: Tx, principal: Principal, policy: UUID) -> None:
     """Deletes a policy.
 
     Raises:
-        Refused not_found, forbidden, and in_use if a monitor, a service, an alert route or a
-        step refers to it.
+        Refused not_found, forbidden, managed_by_file, and in_use if a monitor, a service, an
+        alert route or a step refers to it.
     """
     row = await _lock(tx, principal, policy)
+    _expect_unmanaged(principal, row)
     if await oncall_uses.is_policy_used(tx, row.org, row.id):
         raise Refused("in_use")
     await policies.delete_policy(tx, row)
@@ -116,17 +147,23 @@ async def put_default_policy(
 
     Raises:
         Refused not_found, forbidden. Refused invalid, if the project has no such policy.
+        Refused managed_by_file, if a bundle manages the policy, or the one that is the default.
     """
     home = await demand_project(tx, principal, EDIT, project)
     await lock_project(tx, home)
     key = None
+    before = await escalation_policies.select_default_policy_uid(tx, home.org, home.id)
+    for uid in {policy, before} - {None} if policy != before else ():
+        row = None if uid is None else await escalation_policies.select_policy(tx, uid)
+        if row is not None and row.project == home.id:
+            _expect_unmanaged(principal, row)
     if policy is not None:
         key = await policies.lock_shared_policy(tx, home.org, home.id, policy)
         if key is None:
             raise Refused(
                 "invalid", "escalation_policy_id", "names no escalation policy of this project"
             )
-    if policy == await escalation_policies.select_default_policy_uid(tx, home.org, home.id):
+    if policy == before:
         return
     await policies.set_default_policy(tx, home.org, home.id, key)
     target = f"project:{home.uid} default_policy={policy or 'none'}"
@@ -165,6 +202,11 @@ async def _ladder(tx: Tx, org: int, project: int, draft: PolicyDraft) -> Escalat
         for step in draft.steps
     )
     return EscalationPolicy(steps, draft.repeat_last, draft.ack_timeout_seconds * SECOND)
+
+
+def _expect_unmanaged(principal: Principal, row: EscalationPolicyRow) -> None:
+    if is_managed(principal, row.managed_by, row.orphaned_at):
+        raise Refused("managed_by_file")
 
 
 async def _lock(tx: Tx, principal: Principal, policy: UUID) -> EscalationPolicyRow:

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Need, Permission, Principal
-from ...accounts.transactions.authorize import audit, demand_project, demand_row
+from ...accounts.transactions.authorize import audit, demand_project, demand_row, is_managed
 from ...accounts.transactions.authorize_tenant_write import lock_project
 from ...core.instant import SECOND, Instant
 from ...core.naming import name_fault
@@ -82,8 +83,19 @@ async def create_schedule(
     await lock_project(tx, home)
     if await oncall.count_schedules(tx, home.org, home.id) >= SCHEDULES_OF_PROJECT_MOST:
         raise Refused("schedule_quota")
+    return await create_held_schedule(tx, principal, home, uuid7(), draft)
+
+
+async def create_held_schedule(
+    tx: Tx, principal: Principal, home: ProjectRow, uid: UUID, draft: ScheduleDraft
+) -> ScheduleRow:
+    """Creates a schedule in a locked project that has room for it.
+
+    Raises:
+        Refused invalid with its field.
+    """
+    _check(draft)
     roster = await _roster(tx, home.org, home.id, draft)
-    uid = uuid7()
     await oncall.insert_schedule(
         tx,
         home.org,
@@ -105,9 +117,10 @@ async def replace_schedule(
     """Replaces a schedule. Keeps its overrides and calendar token. An equal one is not written.
 
     Raises:
-        Refused not_found, forbidden, invalid with its field.
+        Refused not_found, forbidden, invalid with its field, managed_by_file.
     """
     before = await lock_for_edit(tx, principal, schedule)
+    _expect_unmanaged(principal, before)
     _check(draft)
     roster = await _roster(tx, before.org, before.project, draft)
     people = await oncall_schedules.select_participants(tx, before.org, [before.id])
@@ -129,9 +142,11 @@ async def delete_schedule(tx: Tx, principal: Principal, schedule: UUID) -> None:
     """Deletes a schedule with its overrides.
 
     Raises:
-        Refused not_found, forbidden, and in_use if an escalation policy or a service refers to it.
+        Refused not_found, forbidden, managed_by_file, and in_use if an escalation policy or a
+        service refers to it.
     """
     row = await lock_for_edit(tx, principal, schedule)
+    _expect_unmanaged(principal, row)
     if await oncall_uses.is_schedule_used(tx, row.org, row.id):
         raise Refused("in_use")
     await oncall.delete_schedule(tx, row)
@@ -162,6 +177,11 @@ async def lock_for_edit(
         Refused not_found, forbidden.
     """
     return demand_row(principal, action, await oncall.lock_schedule(tx, schedule))
+
+
+def _expect_unmanaged(principal: Principal, row: ScheduleRow) -> None:
+    if is_managed(principal, row.managed_by, row.orphaned_at):
+        raise Refused("managed_by_file")
 
 
 def target_of(row: ScheduleRow) -> str:

@@ -43,9 +43,9 @@ class ServiceDraft:
 
 
 async def create_service(
-    tx: Tx, principal: Principal, project: UUID, draft: ServiceDraft
+    tx: Tx, principal: Principal, project: UUID, draft: ServiceDraft, uid: UUID | None = None
 ) -> ServiceRow:
-    """Creates a service.
+    """Creates a service, with a new id if `uid` is None.
 
     Raises:
         Refused not_found, forbidden, invalid with its field, owner_not_in_project, slug_taken,
@@ -55,7 +55,7 @@ async def create_service(
     _check(draft)
     upstreams = await check_upstreams(tx, home, None, draft.depends_on)
     taken = await select_service_slugs(tx, home.org, home.id)
-    uid = uuid7()
+    uid = uid or uuid7()
     values = {
         "org": home.org,
         "uid": uid,

@@ -10,7 +10,7 @@ from ...engine.pools import Tx
 from ...oncall.rules.weekly_hours import WeeklyWindow, hours_fault, window_text
 from ..rows import ServiceRow
 from ..tables.services import set_support_hours
-from .lock_service import demand_service, target_of, written
+from .lock_service import demand_service, expect_unmanaged, target_of, written
 
 
 async def put_support_hours(
@@ -23,12 +23,11 @@ async def put_support_hours(
 ) -> ServiceRow:
     """Sets the support hours; no windows remove them.
 
-    A bundle has no such field, so that users set them also for a file-managed service.
-
     Raises:
-        Refused not_found, forbidden, invalid with its field.
+        Refused not_found, forbidden, invalid with its field, managed_by_file.
     """
     before = await demand_service(tx, principal, project, service)
+    expect_unmanaged(principal, before)
     fault = hours_fault(zone, windows)
     if fault is not None:
         raise Refused("invalid", *fault)

@@ -1,0 +1,53 @@
+"""A secret setting of a channel names a project secret, or has its value, and never both."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.probes.senders import SPECS
+from leadline.storage.core.refusal import Refused
+from leadline.storage.notifications.transactions.channel_secrets import merged, references_of
+
+SLACK = SPECS["slack"]
+URL = "https://hooks.slack.com/services/T/B/x"
+
+
+@pytest.mark.parametrize("kind", sorted(SPECS))
+def test_every_secret_can_be_a_reference(kind: str) -> None:
+    spec = SPECS[kind]
+    assert set(spec.references.values()) == spec.secrets
+    names = {f"config.{name}" for name in spec.secrets}
+    referred = dict.fromkeys(spec.references, "name")
+    assert not names & {fault.field for fault in spec.faults(referred)}
+    for key, name in spec.references.items():
+        both = [(fault.field, fault.message) for fault in spec.faults({key: "a", name: "x"})]
+        assert both == [(f"config.{key}", "must not be given with the value")]
+        (bad, *_) = spec.faults({key: "No name"})
+        assert (bad.field, bad.message) == (f"config.{key}", "must be the name of a project secret")
+    for setting in {one.name for one in spec.settings} - spec.secrets:
+        wrong = [fault.field for fault in spec.faults({f"{setting}_ref": "a"})]
+        assert f"config.{setting}_ref" in wrong
+
+
+VALUES: st.SearchStrategy[Any] = st.sampled_from(
+    [{}, {"url": ""}, {"url": URL}, {"url_ref": "a"}, {"url_ref": "b", "url": ""}, {"url_ref": ""}]
+)
+
+
+@given(st.sampled_from([{"url": URL}, {"url_ref": "old"}]), VALUES)
+def test_an_edit_leaves_one_of_value_and_reference(
+    before: dict[str, str], change: dict[str, str]
+) -> None:
+    try:
+        after = merged(SLACK, before, change)
+    except Refused as refused:
+        # Only the removal of the one that is stored leaves none.
+        assert before.get("url_ref")
+        assert (refused.field, change) == ("config.url", {"url_ref": ""})  # noqa: PT017
+        return
+    assert ("url" in after) != ("url_ref" in after)
+    wanted = {key: value for key, value in change.items() if value}
+    assert after == (wanted or before)
+    assert references_of(SLACK, after) == {k: v for k, v in after.items() if k == "url_ref"}
