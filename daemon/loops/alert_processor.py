@@ -142,7 +142,8 @@ class AlertProcessor:
                 forgotten = await episodes.select_forgotten(tx, AT_ONCE)
             climbing = await ladders.select_due_ladders(tx, now, AT_ONCE)
         await self._end_forgotten(forgotten)
-        if is_mute_due and await self._pool.transact("start_mutes", start_due_mutes):
+        if is_mute_due:
+            await self._pool.transact("start_mutes", start_due_mutes)
             # The leaders of storms that a mute can affect are due now.
             async with self._pool.transaction("due_escalations", read_only=True) as tx:
                 climbing = await ladders.select_due_ladders(tx, now, AT_ONCE)
