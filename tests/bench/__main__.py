@@ -17,6 +17,7 @@ from .hostile import hostile
 from .kinds import kinds
 from .lists import lists
 from .loop import loop
+from .oncall import oncall
 from .outbox import outbox
 from .packing import packing
 from .pages import pages
@@ -52,6 +53,7 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "alarms": pushes.alarms,
     "notify": time_to_notify,
     "outbox": outbox,
+    "oncall": oncall,
     "api": api.reads,
     "lists": lists,
     "credentials": credentials,
