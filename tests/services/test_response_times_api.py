@@ -12,6 +12,7 @@ import pytest
 from leadline.http.ui.formatting import duration
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_text
 from tests.conftest import FROZEN_NOW
+from tests.oncall.test_oncall_screen import text_of
 from tests.support.app.cast import Api
 from tests.support.app.serving import call, declared, document, new, uid_of
 
@@ -168,12 +169,12 @@ async def test_the_screen_has_the_times_of_the_api(api: Api) -> None:
     for days, answered in ((1, MINUTE), (5, 2 * MINUTE), (20, 50 * MINUTE)):
         await incident(api, path, FROZEN_NOW - days * DAY, answered, resolved=2 * answered)
     for range_, days in (("7d", 7), ("30d", 30)):
-        from_ = to_text(Instant(FROZEN_NOW - days * DAY))
-        said = await times(api, path, **{"from": from_})
+        since = {"from": to_text(Instant(FROZEN_NOW - days * DAY))}
+        said = await times(api, path, 200, **since)
         answer = await api.ask(
             "viewer", "GET", f"/services/{uid_of(path)}", query={"answers": range_}
         )
-        page = (await answer.get_data()).decode()
+        page = await text_of(answer)
         shown = page[page.index('id="answers"') : page.index('id="revisions-title"')]
         for figure in ("time_to_acknowledge", "time_to_resolve"):
             assert f"<b>{duration(said[figure]['median_us'])}</b>" in shown
