@@ -30,6 +30,7 @@ from ..loops import (
     figure_repairer,
     file_provider_syncer,
     janitor,
+    key_checker,
     metric_samplers,
     monitor_sealer,
     operation_runner,
@@ -357,6 +358,7 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         work=(Work.EVALUATIONS,),
     ),
     _loop("self_monitor", DaemonPart.WATCHER, lambda h: h.self_monitor, self_monitor.PAUSE_SECONDS),
+    _loop("key_checker", None, lambda h: h.key_checker, key_checker.PAUSE_SECONDS),
     _loop("edits", DaemonPart.HTTP, lambda h: h.edits, cache_invalidator.PAUSE_SECONDS),
     _loop("surveyor", DaemonPart.SURVEYOR, lambda h: h.surveyor, metric_samplers.PAUSE_SECONDS),
     _loop(

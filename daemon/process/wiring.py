@@ -43,6 +43,7 @@ from ..loops.due_reader import DueReader
 from ..loops.figure_repairer import Repairer
 from ..loops.file_provider_syncer import FileProviderConfig, FileProviderSyncer
 from ..loops.janitor import Janitor
+from ..loops.key_checker import KeyChecker
 from ..loops.mailers import InvitationMailer, OnCallMailer, PasswordResetMailer
 from ..loops.metric_samplers import InstallationSampler, RegionLoadSampler
 from ..loops.monitor_sealer import MonitorSealer
@@ -66,7 +67,7 @@ from .http_options import (
     regions_of,
     reserved_regions,
 )
-from .keepers import host_name, janitor_of, packer_of, self_monitor_of
+from .keepers import host_name, janitor_of, key_checker_of, packer_of, self_monitor_of
 
 
 @dataclass(slots=True)
@@ -127,6 +128,7 @@ class Components:
     surveyor: RegionLoadSampler | None
     providers: FileProviderSyncer | None
     self_monitor: SelfMonitor | None
+    key_checker: KeyChecker | None
 
 
 def version() -> str:
@@ -207,6 +209,7 @@ def build(
         surveyor=_surveyor(settings, role, pools.loops, clock),
         providers=_providers(settings, role, pools.loops, process, keyring, prober),
         self_monitor=self_monitor_of(settings, pools.loops, clock, keyring, means, watcher),
+        key_checker=key_checker_of(role, pools.loops, clock, keyring, process),
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from leadline.daemon.loops import self_monitor as loop_module
+from leadline.daemon.loops.key_checker import KeyChecker
 from leadline.daemon.loops.self_monitor import SelfMonitor
 from leadline.probes.net.egress import Egress
 from leadline.probes.senders.send_result import NotDelivered, SendFailure
@@ -267,6 +268,33 @@ async def test_a_key_that_opens_nothing_is_reported_for_its_host(own: Own) -> No
     await own.passes(5 * MINUTE, present=True)
     assert (await own.told())[0][1] == "investigating"
     await own.passes(3 * MINUTE)
+    assert (await own.told())[0][1] == "resolved"
+
+
+@pytest.mark.parametrize("host", ["probes", "here"])
+async def test_a_worker_whose_key_opens_nothing_is_reported(own: Own, host: str) -> None:
+    """The worker opens no incidents. `here` is the host of the self-monitor, whose key is right."""
+    await own.has_secret()
+    await own.appears("core", host=host)
+    await own.passes(MINUTE, present=True)
+    assert await own.told() == []
+    pool, wrong = own.world.pool, Keyring(b"w" * 32)
+    worker = KeyChecker(pool, lambda: own.world.now, wrong, own.process)
+    await worker.pass_once()
+    await own.passes(15 * SECOND, present=True)
+    ((title, status, *_),) = await own.told()
+    assert title == f"Leadline: the encryption key of {host} decrypts no stored value"
+    assert status == "investigating"
+    # The worker restarts with the right key, and has not checked it yet.
+    async with pool.transaction("ends") as tx:
+        await presences.end_presence(tx, own.process, own.from_at, own.world.now)
+    await own.appears("core", host=host)
+    if host != "here":
+        await own.passes(5 * MINUTE, present=True)
+        assert (await own.told())[0][1] == "investigating"
+    right = KeyChecker(pool, lambda: own.world.now, own.world.keyring, own.process)
+    await right.pass_once()
+    await own.passes(3 * MINUTE, present=True)
     assert (await own.told())[0][1] == "resolved"
 
 

@@ -18,7 +18,7 @@ from uuid_utils.compat import uuid7
 
 from tests.bench.seed import first_project
 from tests.journeys.conftest import eventually
-from tests.support.processes.daemon_process import Daemon, daemon
+from tests.support.processes.daemon_process import Daemon, Refusal, daemon
 
 ALERTS: Final = 80
 KILLS: Final = 10
@@ -99,6 +99,10 @@ def alert(running: Daemon, path: str, n: int) -> None:
     for _ in range(600):
         try:
             running.api("POST", f"{path}/alerts/alertmanager", {"version": "4", "alerts": alerts})
+        except Refusal as refused:
+            # The daemon is not ready yet.
+            assert refused.status == 503, refused
+            time.sleep(0.1)
         except (OSError, http.client.HTTPException):
             time.sleep(0.1)
         else:

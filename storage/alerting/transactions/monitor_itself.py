@@ -22,7 +22,7 @@ from ...incidents.transactions.write_incident import (
     open_incident,
     write_entry,
 )
-from ...scheduling.tables.presences import select_live
+from ...scheduling.tables.presences import select_key_states
 from ..queries import self_monitoring as facts
 from ..rules.self_condition import (
     BOUNDS_US,
@@ -131,7 +131,11 @@ async def _observe(
     opens = SelfCondition.KEY_OPENS_NOTHING.value
     if observer.opens_nothing:
         holding[*home, opens, observer.host] = 1
-    others = {process.host for process in await select_live(tx, tx.now)} - {observer.host}
+    hosts = await select_key_states(tx, tx.now)
+    for host, fails in hosts.items():
+        if fails:
+            holding[*home, opens, host] = 1
+    others = {host for host, fails in hosts.items() if fails is None} - {observer.host}
     return holding, {(*home, opens, host) for host in others}
 
 

@@ -2,3 +2,7 @@
 -- that a muted leader covers are released then.
 alter table mutes add column awaits_start boolean not null default false;
 create index mutes_starting on mutes (starts_at) where awaits_start;
+
+-- Whether the keys of the process decrypt none of the stored values. Null: another process or part
+-- checks, or the process has not checked yet.
+alter table presences add column opens_nothing boolean;
