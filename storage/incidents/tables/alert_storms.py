@@ -1,10 +1,12 @@
 """Alerts of a storm, which the page of the leading alert covers."""
 
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from ...core.instant import LATEST, Instant
 from ...engine.pools import Tx
+from ...notifications.rules.personal_rules import is_low
+from ..rows import IncidentRow
 
 # Alerts whose mutes one pass reads to find a leader. Further alerts page themselves.
 LEADERS_MOST: Final = 5
@@ -35,33 +37,31 @@ where org = %(org)s and merged_into = %(leader)s and status <> 'resolved'
 _RELEASE_UNTOLD = f"""{_RELEASE}
   and coalesce(coalesce(escalation_started_at, created_at) > at(%(paged_at)s), true)
 """
-# Alerts whose first page is awaited and that the leader l covers. A wait that ends now, such as for
-# the support hours, ends for all of them.
+# Alerts whose first page is awaited and that the leader covers. A wait that ends now, such as for
+# the support hours, ends for all of them. The values of the leader are given, so that the planner
+# chooses the index of storms also without statistics of a new storm.
 _AWAITING = """
-l.org = %(org)s and l.id = %(leader)s and l.external_key is not null
-  and c.org = l.org and c.service = l.service and c.external_key is not null
-  and c.status <> 'resolved'
-  and c.escalation_policy = l.escalation_policy and c.id > l.id and c.merged_into is null
-  and c.assigned_kind = '' and c.last_escalated_at is null and c.snoozed_until is null
-  and c.acknowledged_at is null
+c.org = %(org)s and c.service = %(service)s and c.external_key is not null
+  and c.status <> 'resolved' and c.escalation_policy = %(policy)s and c.id > %(leader)s
+  and c.merged_into is null and c.assigned_kind = '' and c.last_escalated_at is null
+  and c.snoozed_until is null and c.acknowledged_at is null
   and (not c.is_postponed or c.escalate_at <= at(%(now)s))
-  and (l.impact in ('major', 'critical')) = (c.impact in ('major', 'critical'))
-  and c.escalate_at is not null
+  and (c.impact in ('major', 'critical')) = %(is_page)s and c.escalate_at is not null
 """
 # Two parts, each with an index. With an `or` all open incidents of the organization are read.
 _COUNT = f"""
 select (select count(*) from incidents c
     where c.org = %(org)s and c.merged_into = %(leader)s and c.status <> 'resolved')
-  + (select count(*) from incidents c, incidents l where {_AWAITING})
+  + (select count(*) from incidents c where {_AWAITING})
 """
 # One statement for the alerts of a storm, which otherwise delay the pages of others. An alert that
 # another transaction has locked is covered on its own.
 _COVER = f"""
 with covered as materialized (
-  select c.org, c.id from incidents c, incidents l where {_AWAITING}
+  select c.org, c.id from incidents c where {_AWAITING}
     and c.escalate_at <= at(%(due_by)s)
     and coalesce(c.escalation_started_at, c.created_at) <= at(%(started_by)s)
-  order by c.id limit %(most)s for update of c skip locked)
+  order by c.id limit %(most)s for update skip locked)
 update incidents i set merged_into = %(leader)s, escalate_at = null, updated_at = at(%(now)s)
 from covered c where i.org = c.org and i.id = c.id
 """
@@ -78,7 +78,7 @@ async def select_leaders(tx: Tx, incident: UUID, after: int) -> list[UUID]:
 
 
 async def cover(
-    tx: Tx, org: int, leader: int, *, due_by: Instant = LATEST, started_by: Instant = LATEST
+    tx: Tx, leader: IncidentRow, *, due_by: Instant = LATEST, started_by: Instant = LATEST
 ) -> int:
     """Ends the escalation of the alerts that a locked leader covers. Returns their number.
 
@@ -86,15 +86,26 @@ async def cover(
         due_by: latest instant at which the first page of such an alert is due.
         started_by: latest start of its escalation.
     """
+    if leader.external_key is None:
+        return 0
     return await tx.execute(
         _COVER,
-        org=org,
-        leader=leader,
+        **_values(leader),
         due_by=due_by,
         started_by=started_by,
         most=COVERED_MOST,
         now=tx.now,
     )
+
+
+def _values(leader: IncidentRow) -> dict[str, Any]:
+    return {
+        "org": leader.org,
+        "leader": leader.id,
+        "service": leader.service,
+        "policy": leader.escalation_policy,
+        "is_page": not is_low(leader.impact),
+    }
 
 
 async def release_covered(tx: Tx, org: int, leader: int, due_at: Instant) -> int:
@@ -115,6 +126,9 @@ async def release_untold(
     )
 
 
-async def count_covered(tx: Tx, org: int, leader: int) -> int:
-    count: int = await tx.value(_COUNT, org=org, leader=leader, now=tx.now)
+async def count_covered(tx: Tx, leader: IncidentRow) -> int:
+    """Returns the number of alerts that a page of a locked alert tells of."""
+    if leader.external_key is None:
+        return 0
+    count: int = await tx.value(_COUNT, **_values(leader), now=tx.now)
     return count

@@ -83,7 +83,7 @@ async def _cover(tx: Tx, leader: IncidentRow, *, due_by: Instant = LATEST) -> in
     paged_at = leader.last_escalated_at
     awaited = paged_at is None or (leader.escalate_at is not None and not leader.is_postponed)
     started_by = LATEST if awaited or paged_at is None else paged_at
-    return await alert_storms.cover(tx, leader.org, leader.id, due_by=due_by, started_by=started_by)
+    return await alert_storms.cover(tx, leader, due_by=due_by, started_by=started_by)
 
 
 async def _leads(tx: Tx, row: IncidentRow, covered: IncidentRow) -> bool:
@@ -152,8 +152,8 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
         taken, has_people = await _take_steps(tx, row, ladder, steps, taken, spared)
         is_gap = not has_people and _asks_schedules(ladder, steps)
         last_at = tx.now
-        if has_people and row.external_key is not None and not _is_taken_up(row):
-            await alert_storms.cover(tx, row.org, row.id, started_by=tx.now)
+        if has_people and not _is_taken_up(row):
+            await alert_storms.cover(tx, row, started_by=tx.now)
     again = next_at(ladder, row.escalation_started_at, taken, last_at)
     if is_gap:
         taken, again = steps[0] - 1, Instant(tx.now + LOOK_AGAIN_US)
@@ -358,7 +358,7 @@ async def _take(
     cause = await incident_escalations.select_cause(tx, row.org, row.id)
     failed = () if cause.failed is None else (cause.failed,)
     page = _notification(row, number, cause.why, failed)
-    more = count_line(await alert_storms.count_covered(tx, row.org, row.id))
+    more = count_line(await alert_storms.count_covered(tx, row))
     if more:
         page = replace(page, lines=(*page.lines, more))
     wanted = [channel for channel in channels if channel not in told]
