@@ -182,6 +182,8 @@ G GET /admin/single-sign-on
 G POST /admin/single-sign-on
 G GET /admin/mail
 G POST /admin/mail
+G GET /admin/gateway
+G POST /admin/gateway
 G GET /admin/answer-buttons
 G POST /admin/answer-buttons
 S GET /profile
@@ -226,6 +228,8 @@ FORMS = {
     "/admin/sign-in-policy": "require_totp=none&min_password_len=12&session_ttl_seconds=3600",
     "/admin/single-sign-on": "scopes=openid",
     "/admin/mail": "smtp_port=25",
+    "/admin/gateway": "base_url=https://api.twilio.com&sms_method=POST&sms_format=json"
+    "&voice_method=POST&voice_format=json",
     "/admin/answer-buttons": "telegram_secret=",
     "/admin/dead-letters": "act=replay-all",
     "/admin/fleet": "act=make&name=attic&region=eu",
