@@ -10,6 +10,7 @@ import trio
 from leadline.daemon.loops import self_monitor as loop_module
 from leadline.daemon.loops.key_checker import KeyChecker
 from leadline.daemon.loops.self_monitor import SelfMonitor
+from leadline.daemon.process.self_metrics import self_families
 from leadline.probes.net.egress import Egress
 from leadline.probes.senders.send_result import NotDelivered, SendFailure
 from leadline.storage.alerting.rules.self_condition import CLEAR_US
@@ -318,6 +319,34 @@ async def test_a_heartbeat_that_fails_ends_no_pass(
     monkeypatch.setattr(loop_module, "send_heartbeat", refuse)
     await own.passes(MINUTE)
     assert (own.monitor.beats, own.monitor.failed_beats) == (0, 1)
+    assert own.monitor.beat_at is None
+
+
+async def test_the_metrics_state_conditions_incidents_and_heartbeats(own: Own) -> None:
+    def measured() -> dict[tuple[str, ...], float]:
+        return {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in self_families(own.monitor)
+            for sample in family.samples
+        }
+
+    assert not [name for name, *_ in measured() if "timestamp" in name or "conditions" in name]
+    await own.world.monitor(name="Shop")
+    await own.passes(4 * MINUTE)
+    kind, incidents = "region_without_prober", "leadline_self_incidents_total"
+    found = measured()
+    assert found[incidents, kind, "opened"] == 1
+    assert found["leadline_self_conditions", kind] == 1
+    assert found["leadline_self_conditions", "store_lags"] == 0
+    assert found["leadline_external_heartbeats_total", "sent"] == len(own.beats)
+    last = "leadline_external_heartbeat_last_success_timestamp_seconds"
+    passed = found["leadline_self_monitor_last_success_timestamp_seconds",]
+    assert passed == own.world.now / 1e6
+    assert 0 <= passed - found[last,] < 60
+    await own.appears("core")
+    await own.passes(4 * MINUTE, present=True)
+    found = measured()
+    assert (found[incidents, kind, "resolved"], found["leadline_self_conditions", kind]) == (1, 0)
 
 
 async def test_without_a_project_only_regions_are_reported(own: Own) -> None:
