@@ -127,6 +127,7 @@ V GET /projects/{projectID}/maintenance
 E POST /projects/{projectID}/maintenance
 V GET /projects/{projectID}/on-call
 E POST /projects/{projectID}/on-call
+V POST /projects/{projectID}/on-call/accept
 V GET /projects/{projectID}/status-pages
 O GET /projects/{projectID}/status-pages/new
 O POST /projects/{projectID}/status-pages/new
@@ -266,6 +267,7 @@ FORMS = {
     "/projects/{projectID}/bundle": "act=plan&bundle={format: 1, organization: acme, "
     "project: shop, monitors: {}}",
     "/projects/{projectID}/on-call": "act=calendar&schedule={schedule}",
+    "/projects/{projectID}/on-call/accept": "request={cover}",
     "/projects/{projectID}/oncall-schedules/new": SCHEDULE,
     "/oncall-schedules/{scheduleID}/edit": SCHEDULE,
     "/projects/{projectID}/escalation-policies/new": "act=save&name=L&targets-0={channel}",
@@ -344,9 +346,11 @@ NAMED = (
     "page",
     "subscriber",
     "operation",
+    "cover",
 )
-# Forms that are refused because the confirmation differs from the name of the object.
-NOT_CONFIRMED = {"/projects/{projectID}/settings/delete"}
+# Forms that are refused: the confirmation differs from the name of the object; the cover request is
+# already accepted.
+NOT_CONFIRMED = {"/projects/{projectID}/settings/delete", "/projects/{projectID}/on-call/accept"}
 
 
 async def named_by(api: Api, route: Route) -> dict[str, str]:
@@ -366,6 +370,8 @@ async def named_by(api: Api, route: Route) -> dict[str, str]:
     if needed & {"page", "subscriber"}:
         named["page"] = await api.new_status_page()
         named["subscriber"] = await api.new_subscriber(named["page"])
+    if "{cover}" in text:
+        named["cover"] = await api.new_cover_request(accepted=True)
     if "operation" in needed:
         named["operation"] = await started(api)
     return {name: str(uid) for name, uid in named.items()}
