@@ -211,9 +211,14 @@ def _stop_processes(daemon: Daemon) -> None:
 
 def _hear(daemon: Daemon) -> RunChild:
     house, forget = daemon.house, daemon.context.forget
+
+    def hear_edits(payloads: Collection[str]) -> None:
+        forget()
+        house.edits.hear(payloads)
+
     heard: dict[str, Callable[[Collection[str]], None]] = {
         presences.ASKED: lambda _: house.attendance.wake.set(),
-        EDITED: lambda _: forget(),
+        EDITED: hear_edits,
         WORK: house.due_reader.hear,
     }
 

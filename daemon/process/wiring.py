@@ -182,7 +182,7 @@ def build(
         means=means,
         recorder=recorder,
         attendance=attendance,
-        edits=CacheInvalidator(pools.http),
+        edits=CacheInvalidator(pools.http, process, bus),
         due_reader=DueReader(pools.loops, clock.now, _probed(settings, role)),
         janitor=janitor_of(settings, pools.loops, clock),
         packer=packer_of(settings, role, pools.loops, clock, recorder, version()),
