@@ -16,6 +16,7 @@ from ..config.roles import PARTS, DaemonPart, ProcessRole
 from ..loops.alert_processor import AlertProcessor
 from ..loops.janitor import Janitor
 from ..loops.key_checker import KeyChecker
+from ..loops.metric_samplers import InstallationSampler
 from ..loops.result_packer import ResultPacker
 from ..loops.result_recorder import Recorder
 from ..loops.self_monitor import SelfMonitor
@@ -48,6 +49,10 @@ def packer_of(
     if DaemonPart.PACKER not in PARTS[role] or not settings.history.retention_days:
         return None
     return ResultPacker(pool, clock.now, version, lambda: recorder.waiting > PACKING_QUEUE_MOST)
+
+
+def sampler_of(settings: Settings, pool: Pool, clock: ProductClock) -> InstallationSampler:
+    return InstallationSampler(pool, clock.now, settings.metrics.monitors)
 
 
 def host_name() -> str:

@@ -67,7 +67,14 @@ from .http_options import (
     regions_of,
     reserved_regions,
 )
-from .keepers import host_name, janitor_of, key_checker_of, packer_of, self_monitor_of
+from .keepers import (
+    host_name,
+    janitor_of,
+    key_checker_of,
+    packer_of,
+    sampler_of,
+    self_monitor_of,
+)
 
 
 @dataclass(slots=True)
@@ -186,7 +193,7 @@ def build(
         due_reader=DueReader(pools.loops, clock.now, _probed(settings, role)),
         janitor=janitor_of(settings, pools.loops, clock),
         packer=packer_of(settings, role, pools.loops, clock, recorder, version()),
-        sampler=_sampler(settings, pools.loops, clock) if tidies else None,
+        sampler=sampler_of(settings, pools.loops, clock) if tidies else None,
         operations=_operations(settings, pools.loops, clock, keyring, prober) if tidies else None,
         ticker=_ticker(settings, pools.loops, clock, process, prober)
         if DaemonPart.TICKER in parts
@@ -329,10 +336,6 @@ def _surveyor(
     if DaemonPart.SURVEYOR not in PARTS[role]:
         return None
     return RegionLoadSampler(pool, clock.now, regions_of(settings))
-
-
-def _sampler(settings: Settings, pool: Pool, clock: ProductClock) -> InstallationSampler:
-    return InstallationSampler(pool, clock.now, settings.metrics.monitors)
 
 
 async def _evaluate_composite(house: Components, key: MonitorKey) -> None:

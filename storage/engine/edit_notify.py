@@ -34,7 +34,7 @@ class EditedProject(msgspec.Struct, frozen=True, array_like=True):
     uid: UUID
 
 
-class Edits(msgspec.Struct, frozen=True):
+class EditNotice(msgspec.Struct, frozen=True):
     """Payload of a notification: the process that made the writes, and their projects."""
 
     process: UUID
@@ -58,13 +58,13 @@ async def notify_edited(
         ids=[key for _, key in ordered],
     )
     assert row is not None, "an aggregate has a row"
-    return msgspec.json.decode(row[1], type=Edits).projects
+    return msgspec.json.decode(row[1], type=EditNotice).projects
 
 
-def read_edits(payload: str) -> Edits | None:
+def read_edits(payload: str) -> EditNotice | None:
     """Returns the content of a notification, None for that of another version."""
     try:
-        return msgspec.json.decode(payload, type=Edits)
+        return msgspec.json.decode(payload, type=EditNotice)
     except msgspec.MsgspecError:
         return None
 

@@ -18,10 +18,10 @@ from typing import Any
 import psycopg
 from uuid_utils.compat import uuid7
 
-from ..support.processes.daemon_process import Daemon, daemon
-from .seed import first_project
+from ...support.processes.daemon_process import Daemon, daemon
+from ..seed import first_project
+from ..usage import cpu_seconds
 from .time_to_notify import Target
-from .usage import cpu_seconds
 
 # Each schedule has five of the people. A project has at most 100 schedules.
 PEOPLE = 1_000
