@@ -59,6 +59,7 @@ from ..loops.self_monitor import SelfMonitor
 from ..loops.service_evaluator import ServiceEvaluator
 from ..loops.service_sealer import ServiceSealer
 from ..runtime import limits
+from . import keepers
 from .http_options import (
     gate_bounds,
     mail_of,
@@ -66,14 +67,6 @@ from .http_options import (
     record_bounds,
     regions_of,
     reserved_regions,
-)
-from .keepers import (
-    host_name,
-    janitor_of,
-    key_checker_of,
-    packer_of,
-    sampler_of,
-    self_monitor_of,
 )
 
 
@@ -191,9 +184,9 @@ def build(
         attendance=attendance,
         edits=CacheInvalidator(pools.http, process, bus),
         due_reader=DueReader(pools.loops, clock.now, _probed(settings, role)),
-        janitor=janitor_of(settings, pools.loops, clock),
-        packer=packer_of(settings, role, pools.loops, clock, recorder, version()),
-        sampler=sampler_of(settings, pools.loops, clock) if tidies else None,
+        janitor=keepers.janitor_of(settings, pools.loops, clock),
+        packer=keepers.packer_of(settings, role, pools.loops, clock, recorder, version()),
+        sampler=keepers.sampler_of(settings, pools.loops, clock) if tidies else None,
         operations=_operations(settings, pools.loops, clock, keyring, prober) if tidies else None,
         ticker=_ticker(settings, pools.loops, clock, process, prober)
         if DaemonPart.TICKER in parts
@@ -215,8 +208,8 @@ def build(
         evaluator=_evaluator(role, pools.loops, clock, leaser, attendance),
         surveyor=_surveyor(settings, role, pools.loops, clock),
         providers=_providers(settings, role, pools.loops, process, keyring, prober),
-        self_monitor=self_monitor_of(settings, pools.loops, clock, keyring, means, watcher),
-        key_checker=key_checker_of(role, pools.loops, clock, keyring, process),
+        self_monitor=keepers.self_monitor_of(settings, pools.loops, clock, keyring, means, watcher),
+        key_checker=keepers.key_checker_of(role, pools.loops, clock, keyring, process),
     )
 
 
@@ -458,7 +451,7 @@ def _attendance(
 ) -> PresenceRenewer:
     identity = ProcessIdentity(
         process=process,
-        host=host_name(),
+        host=keepers.host_name(),
         roles=[role.value],
         regions=_probed(settings, role),
         version=version(),
