@@ -54,8 +54,7 @@ def _service_rows(service: Service, title: str) -> tuple[SettingField, ...]:
             f"{service}_body",
             "Body",
             Of.LINES,
-            'A template with {to} and {text}, such as {"to": "{to}", "message": "{text}"}.'
-            " A GET has no body.",
+            "A template with {to} and {text}, in JSON inside quotation marks. A GET has no body.",
             path=f"{service}.body",
         ),
         SettingField(
