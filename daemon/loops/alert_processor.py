@@ -29,6 +29,8 @@ from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected, Tx
 from ...storage.incidents.tables import incident_escalations as ladders
 from ...storage.incidents.transactions.escalate_incident import escalate_if_due
+from ...storage.mutes.queries import is_mute_starting
+from ...storage.mutes.transactions import start_due_mutes
 from ..runtime.wake_event import WakeEvent
 
 log = logging.getLogger("leadline.alert_processor")
@@ -130,6 +132,7 @@ class AlertProcessor:
                     return [], []
         left = {*self._put_off, *self._busy}
         async with self._pool.transaction("due_alerts", read_only=True) as tx:
+            is_mute_due = await is_mute_starting(tx)
             keys = await select_due_subjects(tx, now, AT_ONCE, sorted(left))
             if is_astray_due:
                 astray = await select_astray_subjects(tx, now, AT_ONCE)
@@ -139,6 +142,11 @@ class AlertProcessor:
                 forgotten = await episodes.select_forgotten(tx, AT_ONCE)
             climbing = await ladders.select_due_ladders(tx, now, AT_ONCE)
         await self._end_forgotten(forgotten)
+        if is_mute_due:
+            await self._pool.transact("start_mutes", start_due_mutes)
+            # The leaders of storms that a mute can affect are due now.
+            async with self._pool.transaction("due_escalations", read_only=True) as tx:
+                climbing = await ladders.select_due_ladders(tx, now, AT_ONCE)
         return sorted(set(keys) - left), climbing
 
     async def _end_forgotten(self, services: Sequence[ServiceKey]) -> None:

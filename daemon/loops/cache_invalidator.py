@@ -1,40 +1,72 @@
-"""Invalidation of the public page caches in all processes after an edit.
+"""Invalidation of the public page caches in all processes after an edit, and its event.
 
 Edits are combined into one notification per pass. It is sent on the PostgreSQL notification
-channel of the processes. A lost notification is harmless after one second, the longest lifetime of
-a cache entry.
+channel of the processes, with the projects of the edits, so that the event streams of all processes
+tell of them. A lost notification is harmless: a cache entry lives for one second, and screens ask
+every few seconds.
 """
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
+from uuid import UUID
 
 import trio
 
+from ...storage.accounts.rules.access import Scope
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.connect import listening
-from ...storage.engine.edit_notify import notify_edited
+from ...storage.engine.edit_notify import EDITED_MOST, EditedProject, notify_edited, read_edits
 from ...storage.engine.pools import Pool
+from ...storage.results.event_bus import Bus, EditEvent
 from ..runtime.wake_event import WakeEvent
 
 PAUSE_SECONDS: Final = 5.0
 
 
 class CacheInvalidator:
-    def __init__(self, pool: Pool) -> None:
+    """Announces the edits of `process`, here on `bus` and to the other processes."""
+
+    def __init__(self, pool: Pool, process: UUID, bus: Bus) -> None:
         self._pool = pool
+        self._process = process
+        self._bus = bus
         self._is_untold = False
+        # Projects of edits that are not announced yet, in their order.
+        self._projects: dict[tuple[int, int], None] = {}
         self.wake = WakeEvent()
 
-    def note(self) -> None:
+    def note(self, scope: Scope | None) -> None:
         """Records that this process has accepted an edit."""
         self._is_untold = True
+        if scope is not None:
+            org, project = scope.organization, scope.project
+            if isinstance(org, int) and isinstance(project, int):
+                self._projects[org, project] = None
         self.wake.set()
 
+    def hear(self, payloads: Collection[str]) -> None:
+        """Publishes the edits of other processes."""
+        for edits in map(read_edits, payloads):
+            if edits is not None and edits.process != self._process:
+                self._publish(edits.projects)
+
     async def pass_once(self) -> None:
-        if self._is_untold:
-            self._is_untold = False
-            async with self._pool.statement("notify_edited") as tx:
-                await notify_edited(tx)
+        if not self._is_untold:
+            return
+        self._is_untold = False
+        some = list(self._projects)[:EDITED_MOST]
+        async with self._pool.statement("notify_edited") as tx:
+            edited = await notify_edited(tx, self._process, some)
+        for key in some:
+            del self._projects[key]
+        if self._projects:
+            self._is_untold = True
+            self.wake.set()
+        self._publish(edited)
+
+    def _publish(self, projects: Collection[EditedProject]) -> None:
+        for one in projects:
+            self._bus.publish(EditEvent(one.org, one.id, one.uid))
 
 
 async def hear(

@@ -6,6 +6,7 @@ Leadline may be unable to page.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -58,10 +59,18 @@ class SelfMonitor:
         self._keys_at: Instant | None = None
         self._opens_nothing = False
         self._is_lost = False
-        self.opened = 0
-        # Heartbeats that were sent, and that failed.
+        # For metrics: incidents by kind of condition and action; reported conditions by kind, as of
+        # the last successful pass; heartbeats that were sent, and that failed.
+        self.changes: Counter[tuple[str, str]] = Counter()
+        self.reported: Counter[str] = Counter()
+        self.passed_at: Instant | None = None
         self.beats = 0
         self.failed_beats = 0
+        self.beat_at: Instant | None = None
+
+    @property
+    def sends_heartbeats(self) -> bool:
+        return bool(self._heartbeat_url)
 
     async def pass_once(self) -> None:
         await self._check_keys()
@@ -79,7 +88,9 @@ class SelfMonitor:
             extra = {"project": self._project}
             log.warning("self_monitoring.project names no project", extra=extra)
         self._is_lost = report.is_lost
-        self.opened += report.opened
+        self.changes.update({(kind, "opened"): n for kind, n in report.opened.items()})
+        self.changes.update({(kind, "resolved"): n for kind, n in report.resolved.items()})
+        self.reported, self.passed_at = report.reported, self._clock()
         if report.opened or report.resolved:
             self._on_opened()
         if report.beats:
@@ -105,6 +116,7 @@ class SelfMonitor:
                 reason = type(failure).__name__
             else:
                 self.beats += 1
+                self.beat_at = self._clock()
                 return
         self.failed_beats += 1
         log.warning("heartbeat not sent", extra={"reason": reason})

@@ -30,6 +30,7 @@ from ..loops import (
     figure_repairer,
     file_provider_syncer,
     janitor,
+    key_checker,
     metric_samplers,
     monitor_sealer,
     operation_runner,
@@ -210,9 +211,14 @@ def _stop_processes(daemon: Daemon) -> None:
 
 def _hear(daemon: Daemon) -> RunChild:
     house, forget = daemon.house, daemon.context.forget
+
+    def hear_edits(payloads: Collection[str]) -> None:
+        forget()
+        house.edits.hear(payloads)
+
     heard: dict[str, Callable[[Collection[str]], None]] = {
         presences.ASKED: lambda _: house.attendance.wake.set(),
-        EDITED: lambda _: forget(),
+        EDITED: hear_edits,
         WORK: house.due_reader.hear,
     }
 
@@ -357,6 +363,7 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         work=(Work.EVALUATIONS,),
     ),
     _loop("self_monitor", DaemonPart.WATCHER, lambda h: h.self_monitor, self_monitor.PAUSE_SECONDS),
+    _loop("key_checker", None, lambda h: h.key_checker, key_checker.PAUSE_SECONDS),
     _loop("edits", DaemonPart.HTTP, lambda h: h.edits, cache_invalidator.PAUSE_SECONDS),
     _loop("surveyor", DaemonPart.SURVEYOR, lambda h: h.surveyor, metric_samplers.PAUSE_SECONDS),
     _loop(

@@ -5,6 +5,7 @@ self-monitoring.
 import platform
 import socket
 from typing import Final
+from uuid import UUID
 
 from ...probes.senders import SendContext
 from ...storage.engine.keyring import Keyring
@@ -14,6 +15,8 @@ from ..config.config_schema import Settings
 from ..config.roles import PARTS, DaemonPart, ProcessRole
 from ..loops.alert_processor import AlertProcessor
 from ..loops.janitor import Janitor
+from ..loops.key_checker import KeyChecker
+from ..loops.metric_samplers import InstallationSampler
 from ..loops.result_packer import ResultPacker
 from ..loops.result_recorder import Recorder
 from ..loops.self_monitor import SelfMonitor
@@ -48,9 +51,22 @@ def packer_of(
     return ResultPacker(pool, clock.now, version, lambda: recorder.waiting > PACKING_QUEUE_MOST)
 
 
+def sampler_of(settings: Settings, pool: Pool, clock: ProductClock) -> InstallationSampler:
+    return InstallationSampler(pool, clock.now, settings.metrics.monitors)
+
+
 def host_name() -> str:
     """Returns the name of this host, as in presences."""
     return socket.gethostname() or platform.node()
+
+
+def key_checker_of(
+    role: ProcessRole, pool: Pool, clock: ProductClock, keyring: Keyring, process: UUID
+) -> KeyChecker | None:
+    """Returns the key checker of a process without a self-monitor, which checks the keys itself."""
+    if DaemonPart.WATCHER in PARTS[role]:
+        return None
+    return KeyChecker(pool, clock.now, keyring, process)
 
 
 def self_monitor_of(

@@ -30,6 +30,7 @@ from ..config.roles import PARTS, DaemonPart
 from ..loops.outbox_leaser import BACKLOG_FRESH_US
 from ..runtime.supervisor import Supervisor
 from .monitor_metrics import monitor_families
+from .self_metrics import self_families
 
 if TYPE_CHECKING:
     from .wiring import Components
@@ -124,6 +125,8 @@ class _HouseCollector(Collector):
         yield from self._surveying()
         if house.sampler is not None and house.sampler.monitors is not None:
             yield from monitor_families(house.sampler.monitors)
+        if house.self_monitor is not None:
+            yield from self_families(house.self_monitor)
         yield from self._canaries()
         yield _pools(house.pools.loops, house.pools.http)
 

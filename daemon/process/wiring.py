@@ -43,6 +43,7 @@ from ..loops.due_reader import DueReader
 from ..loops.figure_repairer import Repairer
 from ..loops.file_provider_syncer import FileProviderConfig, FileProviderSyncer
 from ..loops.janitor import Janitor
+from ..loops.key_checker import KeyChecker
 from ..loops.mailers import InvitationMailer, OnCallMailer, PasswordResetMailer
 from ..loops.metric_samplers import InstallationSampler, RegionLoadSampler
 from ..loops.monitor_sealer import MonitorSealer
@@ -58,6 +59,7 @@ from ..loops.self_monitor import SelfMonitor
 from ..loops.service_evaluator import ServiceEvaluator
 from ..loops.service_sealer import ServiceSealer
 from ..runtime import limits
+from . import keepers
 from .http_options import (
     gate_bounds,
     mail_of,
@@ -66,7 +68,6 @@ from .http_options import (
     regions_of,
     reserved_regions,
 )
-from .keepers import host_name, janitor_of, packer_of, self_monitor_of
 
 
 @dataclass(slots=True)
@@ -127,6 +128,7 @@ class Components:
     surveyor: RegionLoadSampler | None
     providers: FileProviderSyncer | None
     self_monitor: SelfMonitor | None
+    key_checker: KeyChecker | None
 
 
 def version() -> str:
@@ -180,11 +182,11 @@ def build(
         means=means,
         recorder=recorder,
         attendance=attendance,
-        edits=CacheInvalidator(pools.http),
+        edits=CacheInvalidator(pools.http, process, bus),
         due_reader=DueReader(pools.loops, clock.now, _probed(settings, role)),
-        janitor=janitor_of(settings, pools.loops, clock),
-        packer=packer_of(settings, role, pools.loops, clock, recorder, version()),
-        sampler=_sampler(settings, pools.loops, clock) if tidies else None,
+        janitor=keepers.janitor_of(settings, pools.loops, clock),
+        packer=keepers.packer_of(settings, role, pools.loops, clock, recorder, version()),
+        sampler=keepers.sampler_of(settings, pools.loops, clock) if tidies else None,
         operations=_operations(settings, pools.loops, clock, keyring, prober) if tidies else None,
         ticker=_ticker(settings, pools.loops, clock, process, prober)
         if DaemonPart.TICKER in parts
@@ -206,7 +208,8 @@ def build(
         evaluator=_evaluator(role, pools.loops, clock, leaser, attendance),
         surveyor=_surveyor(settings, role, pools.loops, clock),
         providers=_providers(settings, role, pools.loops, process, keyring, prober),
-        self_monitor=self_monitor_of(settings, pools.loops, clock, keyring, means, watcher),
+        self_monitor=keepers.self_monitor_of(settings, pools.loops, clock, keyring, means, watcher),
+        key_checker=keepers.key_checker_of(role, pools.loops, clock, keyring, process),
     )
 
 
@@ -326,10 +329,6 @@ def _surveyor(
     if DaemonPart.SURVEYOR not in PARTS[role]:
         return None
     return RegionLoadSampler(pool, clock.now, regions_of(settings))
-
-
-def _sampler(settings: Settings, pool: Pool, clock: ProductClock) -> InstallationSampler:
-    return InstallationSampler(pool, clock.now, settings.metrics.monitors)
 
 
 async def _evaluate_composite(house: Components, key: MonitorKey) -> None:
@@ -452,7 +451,7 @@ def _attendance(
 ) -> PresenceRenewer:
     identity = ProcessIdentity(
         process=process,
-        host=host_name(),
+        host=keepers.host_name(),
         roles=[role.value],
         regions=_probed(settings, role),
         version=version(),

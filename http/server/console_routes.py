@@ -47,6 +47,7 @@ from ..notifications.console import (
     answer_secrets,
     channels,
     contacts,
+    gateway_settings,
     mail_settings,
     webhook_list,
 )
@@ -141,6 +142,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *branding.ROUTES,
     *sign_in_policy.ROUTES,
     *mail_settings.ROUTES,
+    *gateway_settings.ROUTES,
     *answer_secrets.ROUTES,
     *sign_on.ROUTES,
     *dead_letters.ROUTES,

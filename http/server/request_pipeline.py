@@ -24,7 +24,6 @@ from ...storage.core.decode_error import field_fault
 from ...storage.core.refusal import Refused, Unavailable
 from ...storage.core.slug import is_slug
 from ...storage.engine.pools import LockTimeout, Rejected
-from ...storage.results.event_bus import EditEvent
 from ..accounts.console.profile import PATH as PROFILE
 from ..auth.csrf import is_cross_site
 from ..ui.render import redirect
@@ -85,9 +84,7 @@ async def answer(
         if route.method != "GET" and ask.principal is not None:
             # A write must be visible on the public pages immediately.
             context.forget()
-            context.on_written()
-            if ask.scope is not None and ask.scope.project is not None:
-                context.bus.publish(EditEvent(ask.scope.organization, ask.scope.project))
+            context.on_written(ask.scope)
         reply = _respond(route, found)
         return reply if isinstance(reply, quart.Response) else await compressed(reply, ask.headers)
     except Problem as caught:

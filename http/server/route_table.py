@@ -67,7 +67,7 @@ from ..notifications.routes import (
 from ..objectives.routes import sla, sla_targets
 from ..oncall.routes import cover_requests, duties, escalation_policies, oncall
 from ..retirement import routes as succession
-from ..services.routes import service_reliability, services, support_hours
+from ..services.routes import response_times, service_reliability, services, support_hours
 from ..status_pages.public.html_routes import ROUTES as PUBLIC_PAGES
 from ..status_pages.public.subscription_forms import ROUTES as SUBSCRIBING
 from ..status_pages.routes import (
@@ -141,6 +141,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *services.ROUTES,
     *support_hours.ROUTES,
     *service_reliability.ROUTES,
+    *response_times.ROUTES,
     *service_alerting.ROUTES,
     *succession.ROUTES,
     *gate.ROUTES,

@@ -127,7 +127,7 @@ class AppContext:
     # Called after an invitation was created or sent again.
     on_invited: Callable[[], None] = lambda: None
     # Called after a write: other processes may have cached the old data.
-    on_written: Callable[[], None] = lambda: None
+    on_written: Callable[[Scope | None], None] = lambda _: None
     readiness: Callable[[], Readiness] = Readiness
     # Stays true after the first readiness, even if the database fails later.
     was_ready: Callable[[], bool] = lambda: True

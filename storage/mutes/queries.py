@@ -24,6 +24,9 @@ select {COLUMNS} {FROM}
 where x.org = any(%(orgs)s::int[]) and x.starts_at <= at(%(now)s) and x.ends_at > at(%(now)s)
 order by x.org, x.ends_at, x.id
 """
+_IS_STARTING = """
+select exists (select from mutes where awaits_start and starts_at <= at(%(now)s))
+"""
 _MONITORS = """
 select m.org, m.id, m.project, m.name, m.slug, m.type, r.region, m.tags
 from unnest(%(orgs)s::int[], %(ids)s::int[]) as k(org, id)
@@ -48,6 +51,12 @@ async def select_mutes_of(tx: Tx, org: int, project: int) -> list[MuteRow]:
     return await tx.structs(
         MuteRow, _OF_PROJECT, org=org, project=project, now=tx.now, most=LISTED_MOST
     )
+
+
+async def is_mute_starting(tx: Tx) -> bool:
+    """Returns whether the start of a mute has come and is not handled."""
+    found: bool = await tx.value(_IS_STARTING, now=tx.now)
+    return found
 
 
 async def mutes_of_monitors(

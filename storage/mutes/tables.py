@@ -37,9 +37,17 @@ where l.org = %(org)s and l.project = %(project)s and l.status <> 'resolved'
 """
 _INSERT = """
 insert into mutes (org, uid, project, monitor, service, matchers, reason, starts_at, ends_at,
-  author_label, created_at)
+  author_label, created_at, awaits_start)
 values (%(org)s, %(uid)s, %(project)s, %(monitor)s, %(service)s, %(matchers)s, %(reason)s,
-  at(%(starts_at)s), at(%(ends_at)s), %(label)s, at(%(now)s))
+  at(%(starts_at)s), at(%(ends_at)s), %(label)s, at(%(now)s), at(%(starts_at)s) > at(%(now)s))
+"""
+# The order is that of all transactions that start mutes.
+_START = """
+with begun as materialized (
+  select org, id from mutes where awaits_start and starts_at <= at(%(now)s)
+  order by org, id limit %(most)s for update)
+update mutes x set awaits_start = false from begun b where x.org = b.org and x.id = b.id
+returning x.org, x.project
 """
 _UPDATE = """
 update mutes set reason = %(reason)s, ends_at = at(%(ends_at)s)
@@ -73,6 +81,11 @@ async def insert_mute(tx: Tx, values: dict[str, Any]) -> None:
     await tx.execute(_INSERT, **values, now=tx.now)
 
 
+async def start_mutes(tx: Tx, most: int) -> set[tuple[int, int]]:
+    """Marks mutes whose start has come. Returns their (organization, project)."""
+    return {(org, project) for org, project in await tx.rows(_START, now=tx.now, most=most)}
+
+
 async def update_mute(tx: Tx, row: MuteRow, reason: str, ends_at: Instant) -> None:
     await tx.execute(_UPDATE, org=row.org, id=row.id, reason=reason, ends_at=ends_at)
 
@@ -87,6 +100,6 @@ async def prune_mutes(tx: Tx, org: int, project: int) -> None:
 
 
 async def look_at_storms_again(tx: Tx, org: int, project: int) -> None:
-    """Makes the leaders of storms due, since a new mute can cover one."""
+    """Makes the leaders of storms due, since a mute that starts can cover one."""
     tx.lock_rank(LockRank.INCIDENT, "leaders of storms")
     await tx.execute(_LOOK_AGAIN, org=org, project=project, now=tx.now)

@@ -1,4 +1,4 @@
-"""Start, change and end of mutes by editors of a project.
+"""Start, change and end of mutes by editors of a project, and the start of mutes at their instant.
 
 Every write locks the project, so that the number of its mutes stays bounded.
 """
@@ -30,6 +30,8 @@ from .rules.mute import (
 )
 
 EDIT: Final = Permission(Need.EDITOR)
+# Mutes whose start one transaction handles. The next pass handles the others.
+STARTED_MOST: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +77,23 @@ async def create_mute(tx: Tx, principal: Principal, project: UUID, draft: MuteDr
         "label": principal.label,
     }
     await tables.insert_mute(tx, values)
-    await tables.look_at_storms_again(tx, home.org, home.id)
+    if starts_at <= tx.now:
+        await tables.look_at_storms_again(tx, home.org, home.id)
     row = await _written(tx, uid)
     await audit(tx, principal, row.org, "mute.create", _target(row))
     return row
+
+
+async def start_due_mutes(tx: Tx) -> int:
+    """Makes the leaders of storms due in the projects of mutes that start now.
+
+    A leader that is muted from now on releases the alerts of which no page has told. Returns the
+    number of projects.
+    """
+    places = await tables.start_mutes(tx, STARTED_MOST)
+    for org, project in sorted(places):
+        await tables.look_at_storms_again(tx, org, project)
+    return len(places)
 
 
 async def edit_mute(

@@ -34,10 +34,11 @@ class StatusEvent(msgspec.Struct, frozen=True):
 
 
 class EditEvent(msgspec.Struct, frozen=True):
-    """Write of a person or token in a project, by a request to this process."""
+    """Write of a person or token in a project, by a request to any process."""
 
     org: Key
     project: Key
+    project_uid: UUID
 
 
 BusEvent = StatusEvent | EditEvent

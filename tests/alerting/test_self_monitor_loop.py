@@ -8,7 +8,9 @@ import pytest
 import trio
 
 from leadline.daemon.loops import self_monitor as loop_module
+from leadline.daemon.loops.key_checker import KeyChecker
 from leadline.daemon.loops.self_monitor import SelfMonitor
+from leadline.daemon.process.self_metrics import self_families
 from leadline.probes.net.egress import Egress
 from leadline.probes.senders.send_result import NotDelivered, SendFailure
 from leadline.storage.alerting.rules.self_condition import CLEAR_US
@@ -270,6 +272,33 @@ async def test_a_key_that_opens_nothing_is_reported_for_its_host(own: Own) -> No
     assert (await own.told())[0][1] == "resolved"
 
 
+@pytest.mark.parametrize("host", ["probes", "here"])
+async def test_a_worker_whose_key_opens_nothing_is_reported(own: Own, host: str) -> None:
+    """The worker opens no incidents. `here` is the host of the self-monitor, whose key is right."""
+    await own.has_secret()
+    await own.appears("core", host=host)
+    await own.passes(MINUTE, present=True)
+    assert await own.told() == []
+    pool, wrong = own.world.pool, Keyring(b"w" * 32)
+    worker = KeyChecker(pool, lambda: own.world.now, wrong, own.process)
+    await worker.pass_once()
+    await own.passes(15 * SECOND, present=True)
+    ((title, status, *_),) = await own.told()
+    assert title == f"Leadline: the encryption key of {host} decrypts no stored value"
+    assert status == "investigating"
+    # The worker restarts with the right key, and has not checked it yet.
+    async with pool.transaction("ends") as tx:
+        await presences.end_presence(tx, own.process, own.from_at, own.world.now)
+    await own.appears("core", host=host)
+    if host != "here":
+        await own.passes(5 * MINUTE, present=True)
+        assert (await own.told())[0][1] == "investigating"
+    right = KeyChecker(pool, lambda: own.world.now, own.world.keyring, own.process)
+    await right.pass_once()
+    await own.passes(3 * MINUTE, present=True)
+    assert (await own.told())[0][1] == "resolved"
+
+
 async def test_two_processes_open_one_incident(own: Own) -> None:
     await own.world.monitor(name="Shop")
     await own.passes(3 * MINUTE - 15 * SECOND)
@@ -290,6 +319,34 @@ async def test_a_heartbeat_that_fails_ends_no_pass(
     monkeypatch.setattr(loop_module, "send_heartbeat", refuse)
     await own.passes(MINUTE)
     assert (own.monitor.beats, own.monitor.failed_beats) == (0, 1)
+    assert own.monitor.beat_at is None
+
+
+async def test_the_metrics_state_conditions_incidents_and_heartbeats(own: Own) -> None:
+    def measured() -> dict[tuple[str, ...], float]:
+        return {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in self_families(own.monitor)
+            for sample in family.samples
+        }
+
+    assert not [name for name, *_ in measured() if "timestamp" in name or "conditions" in name]
+    await own.world.monitor(name="Shop")
+    await own.passes(4 * MINUTE)
+    kind, incidents = "region_without_prober", "leadline_self_incidents_total"
+    found = measured()
+    assert found[incidents, kind, "opened"] == 1
+    assert found["leadline_self_conditions", kind] == 1
+    assert found["leadline_self_conditions", "store_lags"] == 0
+    assert found["leadline_external_heartbeats_total", "sent"] == len(own.beats)
+    last = "leadline_external_heartbeat_last_success_timestamp_seconds"
+    passed = found["leadline_self_monitor_last_success_timestamp_seconds",]
+    assert passed == own.world.now / 1e6
+    assert 0 <= passed - found[last,] < 60
+    await own.appears("core")
+    await own.passes(4 * MINUTE, present=True)
+    found = measured()
+    assert (found[incidents, kind, "resolved"], found["leadline_self_conditions", kind]) == (1, 0)
 
 
 async def test_without_a_project_only_regions_are_reported(own: Own) -> None:

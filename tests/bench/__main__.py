@@ -10,6 +10,10 @@ from . import api, disk, pushes, starts
 from .changes import changes_10_000
 from .checks import at_rate
 from .console import console
+from .delivery.oncall import oncall
+from .delivery.outbox import outbox
+from .delivery.subscribers import subscribers
+from .delivery.time_to_notify import time_to_notify
 from .edits import edits
 from .gate import gate_90_days, gate_refused
 from .history import history
@@ -17,14 +21,11 @@ from .hostile import hostile
 from .kinds import kinds
 from .lists import lists
 from .loop import loop
-from .outbox import outbox
 from .packing import packing
 from .pages import pages
 from .services import services_90_days
 from .signins import credentials, signins
 from .split import claims, idle_agents, with_workers
-from .subscribers import subscribers
-from .time_to_notify import time_to_notify
 
 BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "starts": starts.starts,
@@ -52,6 +53,7 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "alarms": pushes.alarms,
     "notify": time_to_notify,
     "outbox": outbox,
+    "oncall": oncall,
     "api": api.reads,
     "lists": lists,
     "credentials": credentials,

@@ -113,6 +113,21 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str], int]] = {
         {"leadline_outbox_destinations_failing": "1x10 0x50"},
         45,
     ),
+    "LeadlineConditionReported": (
+        {'leadline_self_conditions{kind="store_lags"}': "1x30"},
+        {'leadline_self_conditions{kind="store_lags"}': "0x30"},
+        20,
+    ),
+    "LeadlineSelfMonitoringStalled": (
+        {"leadline_self_monitor_last_success_timestamp_seconds": "0x30"},
+        {"leadline_self_monitor_last_success_timestamp_seconds": "0+60x30"},
+        20,
+    ),
+    "LeadlineHeartbeatFailing": (
+        {'leadline_external_heartbeats_total{outcome="failed"}': "0+1x30"},
+        {'leadline_external_heartbeats_total{outcome="failed"}': "0x5 1x25"},
+        20,
+    ),
     "LeadlineGateErrors": (
         {'leadline_gate_errors_total{reason="database"}': "0x5 1x25"},
         {'leadline_gate_errors_total{reason="database"}': "1x30"},

@@ -155,10 +155,15 @@ class Storm(Desk):
         )
         return [title for (title,) in rows]
 
-    async def mutes(self, minutes: int, team: str) -> None:
+    async def mutes(self, minutes: int, team: str, *, after_us: int = 0) -> None:
         async with self.world.pool.transaction("mute") as tx:
-            ends_at = Instant(tx.now + minutes * MINUTE)
-            draft = MuteDraft(matchers=f'team="{team}"', reason="known", ends_at=ends_at)
+            starts_at = Instant(tx.now + after_us)
+            draft = MuteDraft(
+                matchers=f'team="{team}"',
+                reason="known",
+                starts_at=starts_at,
+                ends_at=Instant(starts_at + minutes * MINUTE),
+            )
             await create_mute(tx, self.world.editor, self.world.project_uid, draft)
 
 
@@ -288,6 +293,43 @@ async def test_a_mute_of_the_leader_releases_the_untold_alerts_at_once(storm: St
     assert (await storm.pages())[1:] == [("a2", "And 1 more alert of the service.")]
 
 
+@pytest.mark.parametrize("is_earlier", [True, False])
+async def test_a_mute_that_starts_later_releases_the_untold_alerts_at_its_start(
+    storm: Storm, *, is_earlier: bool
+) -> None:
+    """The mute is created before the covered alerts or after them."""
+    await storm.alerts(1, team="x")
+    await storm.run_pass()
+    if is_earlier:
+        await storm.mutes(60, "x", after_us=3 * MINUTE)
+    await storm.later(MINUTE)
+    await storm.alerts(2, team="y")
+    if not is_earlier:
+        await storm.mutes(60, "x", after_us=2 * MINUTE)
+    await storm.later(2 * MINUTE - SECOND)
+    assert [title for title, _ in await storm.pages()] == ["a1"]
+    assert len(await storm.open_and_unpaged()) == 2
+    # The next step of the leader would be seven minutes later.
+    await storm.later(GATHER_US + 2 * SECOND)
+    assert (await storm.pages())[1:] == [("a2", "And 1 more alert of the service.")]
+    assert await storm.world.rows("select awaits_start from mutes") == [(False,)]
+
+
+async def test_a_mute_of_others_that_starts_later_changes_nothing(storm: Storm) -> None:
+    await storm.alerts(3, team="x")
+    await storm.run_pass()
+    before = await storm.world.rows(
+        "select id, escalate_at, escalation_step from incidents order by id"
+    )
+    await storm.mutes(60, "z", after_us=2 * MINUTE)
+    await storm.later(4 * MINUTE)
+    assert (
+        await storm.world.rows("select id, escalate_at, escalation_step from incidents order by id")
+        == before
+    )
+    assert len(await storm.pages()) == 1
+
+
 async def test_a_released_alert_begins_at_its_first_step(storm: Storm) -> None:
     first, _ = await storm.alerts(2)
     await storm.run_pass()
@@ -389,7 +431,8 @@ async def test_no_alert_is_lost_in_a_random_history(storm: Storm, seed: int) -> 
                 team = chance.choice("xy")
                 open_ += await storm.alerts(chance.randint(1, 4), chance.randint(0, 1), team=team)
             case "mute":
-                await storm.mutes(chance.randint(1, 20), "x")
+                after_us = chance.choice([0, 0, chance.randint(1, 400) * SECOND])
+                await storm.mutes(chance.randint(1, 20), "x", after_us=after_us)
             case "snooze" if open_:
                 await storm.snoozes(chance.choice(open_), chance.randint(1, 20))
             case "resolve" if open_:

@@ -173,6 +173,33 @@ async def test_an_edit_before_the_first_pass_is_no_hand_off(team: Team) -> None:
     assert await team.letters() == []
 
 
+async def test_a_viewer_accepts_what_is_offered(team: Team) -> None:
+    """Asked by name or as a participant; others need the role editor."""
+    await team.begin()
+    open_ = await team.ask_for_cover()
+    assert await team.accept(open_, 403, who="viewer") == {"error": "forbidden"}
+    assert await team.holder(50) == "editor"
+    named = await team.ask_for_cover(wanted_id=team.user("viewer"))
+    assert await team.accept(named, 403, who="org_admin") == {"error": "forbidden"}
+    await team.accept(named, who="viewer")
+    assert await team.holder(50) == "viewer"
+    assert await team.accept(open_, 409, who="org_admin") == {"error": "cover_outdated"}
+    assert await team.accept(open_, 404, who="stranger") == {"error": "not_found"}
+
+
+async def test_a_participant_with_the_role_viewer_accepts_an_open_request(team: Team) -> None:
+    body = schedule(team.user("editor"), team.user("viewer"))
+    body |= {"shift_seconds": 86_400, "anchor_at": to_text(FROZEN_NOW)}
+    team.schedule = (await call(team.api, "POST", schedules(team.api), body, 201))["id"]
+    made = await team.ask_for_cover()
+    await team.accept(made, who="viewer")
+    assert await team.holder(50) == "viewer"
+    rows = await team.api.rows(
+        "select actor_label from audit_entries where action = 'oncall_cover_request.accept'"
+    )
+    assert len(rows) == 1
+
+
 async def test_a_token_puts_nobody_on_call(team: Team) -> None:
     await team.begin()
     # The user of a token is its creator, here a participant.

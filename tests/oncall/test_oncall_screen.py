@@ -421,16 +421,35 @@ async def test_a_cover_request_is_made_accepted_and_withdrawn_on_the_screen(api:
     assert "<b>editor</b> asks everybody" in page
     assert page.count("Accept</button>") == 2
     assert "Accept</button>" not in await seen(api, who="editor")
-    requests = re.findall(r'name="request" value="([^"]+)"', page)
+    # Neither named nor a participant.
+    assert "Accept</button>" not in await seen(api, who="viewer")
+    requests = list(dict.fromkeys(re.findall(r'name="request" value="([^"]+)"', page)))
     accept = {"schedule": first, "request": requests[0], "act": "accept-cover"}
-    assert (await send(api, here, accept, "project_admin")).status_code == 303
-    late = await send(api, here, {**accept, "request": requests[1]}, "project_admin")
+    assert (await send(api, f"{here}/accept", accept, "viewer")).status_code == 403
+    assert (await send(api, f"{here}/accept", accept, "project_admin")).status_code == 303
+    late = await send(api, f"{here}/accept", {**accept, "request": requests[1]}, "project_admin")
     assert "The duties have changed since the request" in await text_of(late)
     withdraw = {**accept, "request": requests[1], "act": "withdraw-cover"}
     assert (await send(api, here, withdraw)).status_code == 303
     page = await seen(api)
     assert "<b>editor</b>: project_admin takes over" in page
     assert "A wedding" in page
+
+
+async def test_a_participant_with_the_role_viewer_accepts_on_the_screen(api: Api) -> None:
+    people = [str(api.users[name][1]) for name in ("editor", "viewer")]
+    first = await api.new_schedule(*map(UUID, people), shift_seconds=86_400)
+    here = f"/projects/{api.project}/on-call"
+    form = {"schedule": first, "act": "cover", "cover-from": "2026-01-07T00:00"}
+    assert (await send(api, here, {**form, "cover-to": "2026-01-08T00:00"})).status_code == 303
+    page = await seen(api, who="viewer")
+    assert page.count("Accept</button>") == 1
+    assert "Withdraw</button>" not in page
+    (request,) = re.findall(r'name="request" value="([^"]+)"', page)
+    accept = {"schedule": first, "request": request, "act": "accept-cover"}
+    assert (await send(api, here, accept, "viewer")).status_code == 403
+    assert (await send(api, f"{here}/accept", accept, "viewer")).status_code == 303
+    assert "<b>editor</b>: viewer takes over" in await seen(api, who="viewer")
 
 
 async def test_the_form_turns_the_summary_of_hand_offs_on(api: Api) -> None:

@@ -6,10 +6,12 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import trio
 
+from leadline.daemon.loops.cache_invalidator import CacheInvalidator
 from leadline.http.monitors.routes import event_stream as stream
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.rules.monitor_state import MonitorStatus
@@ -126,6 +128,8 @@ async def test_a_result_without_a_change_is_sent_only_with_every_result(api: Api
 async def test_a_write_is_told_on_request_to_those_who_see_its_project(api: Api) -> None:
     row = await api.new_monitor()
     path = f"/api/v1/monitors/{row.uid}"
+    edits = CacheInvalidator(api.pool, uuid4(), api.context.bus)
+    object.__setattr__(api.context, "on_written", edits.note)
     async with (
         listening(api, "viewer", "?edits=1") as heard,
         listening(api, "viewer") as plain,
@@ -133,10 +137,13 @@ async def test_a_write_is_told_on_request_to_those_who_see_its_project(api: Api)
     ):
         answer = await api.ask("editor", "PATCH", path, json={"enabled": False})
         assert answer.status_code == 200
-        assert await heard.chunk() == "event: edit\ndata: {}\n\n"
+        await edits.pass_once()
+        told = f'event: edit\ndata: {{"project_id":"{api.project}"}}\n\n'
+        assert await heard.chunk() == told
         # A refused write, and a read, are no edits; others hear only of status changes.
         assert (await api.ask("viewer", "PATCH", path, json={"enabled": True})).status_code == 403
         await api.ask("editor", "GET", path)
+        await edits.pass_once()
         visible = await api.new_monitor("other/shop")
         api.context.bus.publish(event(visible, MonitorStatus.UP))
         api.context.bus.publish(event(row, MonitorStatus.DOWN))

@@ -52,7 +52,7 @@ async def test_a_regular_renewal_asks_no_other_process(world: World, dsn: str) -
             # PostgreSQL delivers notifications in order: after this one, an earlier one would have
             # arrived.
             async with world.pool.statement("notify_edited") as tx:
-                await notify_edited(tx)
+                await notify_edited(tx, uuid7(), ())
             await edited.wait()
         assert not asked.is_set()
         nursery.cancel_scope.cancel()

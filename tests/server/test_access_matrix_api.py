@@ -135,7 +135,7 @@ V GET /oncall-schedules/{scheduleID}/shifts
 V GET /oncall-schedules/{scheduleID}/badge.svg
 V GET /oncall-schedules/{scheduleID}/cover-requests
 E POST /oncall-schedules/{scheduleID}/cover-requests
-E POST /oncall-cover-requests/{requestID}/accept
+V POST /oncall-cover-requests/{requestID}/accept
 E DELETE /oncall-cover-requests/{requestID}
 V GET /monitors/{monitorID}/notifications
 E POST /monitors/{monitorID}/notifications
@@ -182,6 +182,7 @@ V GET /projects/{projectID}/services/{serviceID}/dependencies
 E PUT /projects/{projectID}/services/{serviceID}/dependencies
 V GET /projects/{projectID}/services/{serviceID}/reliability
 V GET /projects/{projectID}/services/{serviceID}/health
+V GET /projects/{projectID}/services/{serviceID}/response-times
 V GET /projects/{projectID}/services/{serviceID}/reliability/series
 E PUT /projects/{projectID}/services/{serviceID}/sla-target
 V GET /projects/{projectID}/services/{serviceID}/alerting
@@ -484,6 +485,7 @@ BODIES: dict[tuple[str, str], Any] = {
 QUERIES: dict[str, dict[str, str]] = {
     "/organizations/{orgID}": {"dry_run": "true"},
     "/projects/{projectID}": {"dry_run": "true"},
+    f"{SERVICE}/response-times": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"},
     f"{SERVICE}/reliability/series": {
         "from": "2026-01-01T00:00:00Z",
         "to": "2026-01-02T00:00:00Z",

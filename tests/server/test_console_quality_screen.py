@@ -168,6 +168,7 @@ PAGES = [
     "/admin/sign-in-policy",
     "/admin/single-sign-on",
     "/admin/mail",
+    "/admin/gateway",
     "/admin/answer-buttons",
     "/admin/fleet",
     "/status/quality",

@@ -214,7 +214,7 @@ async def test_responses_match_the_openapi_document(api: Api) -> None:
         for name, uid in ids.items():
             filled = filled.replace(f"{{{name}}}", str(uid))
         query = {"q": "shop"} if path.endswith("/search") else None
-        if path.endswith(("/latency", "/shifts")):
+        if path.endswith(("/latency", "/shifts", "/response-times")):
             query = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
         if path.endswith("/compare"):
             query = {"source": "ci", "external_id": "1"}

@@ -127,6 +127,7 @@ V GET /projects/{projectID}/maintenance
 E POST /projects/{projectID}/maintenance
 V GET /projects/{projectID}/on-call
 E POST /projects/{projectID}/on-call
+V POST /projects/{projectID}/on-call/accept
 V GET /projects/{projectID}/status-pages
 O GET /projects/{projectID}/status-pages/new
 O POST /projects/{projectID}/status-pages/new
@@ -182,6 +183,8 @@ G GET /admin/single-sign-on
 G POST /admin/single-sign-on
 G GET /admin/mail
 G POST /admin/mail
+G GET /admin/gateway
+G POST /admin/gateway
 G GET /admin/answer-buttons
 G POST /admin/answer-buttons
 S GET /profile
@@ -226,6 +229,8 @@ FORMS = {
     "/admin/sign-in-policy": "require_totp=none&min_password_len=12&session_ttl_seconds=3600",
     "/admin/single-sign-on": "scopes=openid",
     "/admin/mail": "smtp_port=25",
+    "/admin/gateway": "base_url=https://api.twilio.com&sms_method=POST&sms_format=json"
+    "&voice_method=POST&voice_format=json",
     "/admin/answer-buttons": "telegram_secret=",
     "/admin/dead-letters": "act=replay-all",
     "/admin/fleet": "act=make&name=attic&region=eu",
@@ -262,6 +267,7 @@ FORMS = {
     "/projects/{projectID}/bundle": "act=plan&bundle={format: 1, organization: acme, "
     "project: shop, monitors: {}}",
     "/projects/{projectID}/on-call": "act=calendar&schedule={schedule}",
+    "/projects/{projectID}/on-call/accept": "request={cover}",
     "/projects/{projectID}/oncall-schedules/new": SCHEDULE,
     "/oncall-schedules/{scheduleID}/edit": SCHEDULE,
     "/projects/{projectID}/escalation-policies/new": "act=save&name=L&targets-0={channel}",
@@ -340,9 +346,11 @@ NAMED = (
     "page",
     "subscriber",
     "operation",
+    "cover",
 )
-# Forms that are refused because the confirmation differs from the name of the object.
-NOT_CONFIRMED = {"/projects/{projectID}/settings/delete"}
+# Forms that are refused: the confirmation differs from the name of the object; the cover request is
+# already accepted.
+NOT_CONFIRMED = {"/projects/{projectID}/settings/delete", "/projects/{projectID}/on-call/accept"}
 
 
 async def named_by(api: Api, route: Route) -> dict[str, str]:
@@ -362,6 +370,8 @@ async def named_by(api: Api, route: Route) -> dict[str, str]:
     if needed & {"page", "subscriber"}:
         named["page"] = await api.new_status_page()
         named["subscriber"] = await api.new_subscriber(named["page"])
+    if "{cover}" in text:
+        named["cover"] = await api.new_cover_request(accepted=True)
     if "operation" in needed:
         named["operation"] = await started(api)
     return {name: str(uid) for name, uid in named.items()}

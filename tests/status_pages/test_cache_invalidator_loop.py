@@ -1,12 +1,16 @@
 """Edits of one process invalidate the caches of the others; several edits send one notification."""
 
 from collections.abc import Collection
+from uuid import uuid4
 
 import trio
 
 from leadline.daemon.loops.cache_invalidator import CacheInvalidator, hear
-from leadline.storage.engine.edit_notify import EDITED
+from leadline.storage.accounts.rules.access import Scope
+from leadline.storage.engine.edit_notify import EDITED, EDITED_MOST
 from leadline.storage.engine.pools import Pool
+from leadline.storage.results.event_bus import Bus, EditEvent
+from tests.support.worlds.world import World
 
 
 class Notifications:
@@ -21,24 +25,62 @@ class Notifications:
 
 
 async def test_a_listener_receives_one_notification_for_many_edits(pool: Pool, dsn: str) -> None:
-    heard, edits = Notifications(), CacheInvalidator(pool)
+    heard, edits = Notifications(), CacheInvalidator(pool, uuid4(), Bus())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(hear, dsn, {EDITED: heard.hear}, lambda _: heard.listens.set())
         with trio.fail_after(30):
             await heard.listens.wait()
             await edits.pass_once()
             for _ in range(5):
-                edits.note()
+                edits.note(None)
             await edits.pass_once()
             await heard.edited.wait()
             # An unnecessary second notification would arrive before this one.
             await edits.pass_once()
             heard.edited = trio.Event()
-            edits.note()
+            edits.note(None)
             await edits.pass_once()
             await heard.edited.wait()
         nursery.cancel_scope.cancel()
     assert heard.count == 2
+
+
+async def test_each_process_publishes_the_projects_of_all_edits_once(
+    world: World, dsn: str
+) -> None:
+    buses = [Bus(), Bus()]
+    mine, other = (CacheInvalidator(world.pool, uuid4(), bus) for bus in buses)
+    listeners = [bus.listen() for bus in buses]
+    listens = trio.Event()
+    project = (world.org, world.project)
+    many = [(world.org, world.project + n) for n in range(1, EDITED_MOST + 5)]
+
+    def hear_both(payloads: Collection[str]) -> None:
+        # Of another version, and both processes hear their own.
+        for one in (mine, other):
+            one.hear([*payloads, "", "{}", "[1]"])
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hear, dsn, {EDITED: hear_both}, lambda _: listens.set())
+        with trio.fail_after(30):
+            await listens.wait()
+            # Projects that have gone are left out, and those beyond the bound follow.
+            for org, key in [*many, project]:
+                mine.note(Scope(org, key))
+            await mine.pass_once()
+            await mine.pass_once()
+            await mine.pass_once()
+            other.note(Scope(world.org))
+            other.note(Scope(*project))
+            await other.pass_once()
+            for listener in listeners:
+                for _ in range(2):
+                    event = EditEvent(world.org, world.project, world.project_uid)
+                    assert await listener.next() == event
+        nursery.cancel_scope.cancel()
+    for bus, listener in zip(buses, listeners, strict=True):
+        bus.close()
+        assert await listener.next() is None
 
 
 async def test_a_listener_reports_when_it_hears(pool: Pool, dsn: str) -> None:

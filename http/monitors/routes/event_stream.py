@@ -23,8 +23,6 @@ from ...wire.route import Request, Route
 
 PING_SECONDS: Final = 25.0
 _PING: Final = b"event: ping\ndata: {}\n\n"
-# States only that something of a visible project was written.
-_EDIT: Final = b"event: edit\ndata: {}\n\n"
 # A buffering proxy would delay the events.
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -44,6 +42,12 @@ class StatusData(msgspec.Struct, frozen=True):
     latency_ms: int
     ts: str
     up: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class EditData(msgspec.Struct, frozen=True):
+    """States only that something of a visible project was written."""
+
+    project_id: str
 
 
 async def events(ask: Request) -> Response:
@@ -110,7 +114,8 @@ def _is_wanted(event: BusEvent, seen: Sight, query: EventsQuery) -> bool:
 
 def _encode(event: BusEvent, *, full: bool) -> bytes:
     if isinstance(event, EditEvent):
-        return _EDIT
+        edit = EditData(str(event.project_uid))
+        return b"event: edit\ndata: " + msgspec.json.encode(edit) + b"\n\n"
     data = StatusData(
         type="status",
         monitor_id=str(event.monitor_uid),

@@ -3,7 +3,7 @@
 from typing import Final
 
 from ....probes.senders.gateway_settings import GatewayCall, GatewaySettings
-from ....storage.notifications.queries.gateway import select_gateway_shown
+from ....storage.notifications.queries.gateway import gateway_in_force, select_gateway_shown
 from ....storage.notifications.transactions.put_gateway import (
     EDIT,
     GatewaySecretsDraft,
@@ -17,13 +17,19 @@ from ..schemas.gateway import GatewayService, GatewayView, SetGateway, SetGatewa
 async def read(ask: Request) -> GatewayView:
     async with ask.context.pool.transaction("read_gateway", read_only=True) as tx:
         settings, secrets_set = await select_gateway_shown(tx)
+        gateway = await gateway_in_force(tx, ask.context.keyring)
+    sms_set, voice_set = secrets_set, secrets_set
+    if gateway is not None:
+        secrets = gateway.secrets
+        sms_set, voice_set = bool(secrets.sms_headers), bool(secrets.voice_headers)
     return GatewayView(
+        configured=bool(settings.provider),
         provider=settings.provider,
         account_sid=settings.account_sid,
         sender=settings.sender,
         base_url=settings.base_url,
-        sms=_service(settings.sms),
-        voice=_service(settings.voice),
+        sms=_service(settings.sms, headers_set=sms_set),
+        voice=_service(settings.voice, headers_set=voice_set),
         secrets_set=secrets_set,
     )
 
@@ -46,8 +52,14 @@ async def put(ask: Request) -> GatewayView:
     return await read(ask)
 
 
-def _service(call: GatewayCall) -> GatewayService:
-    return GatewayService(url=call.url, method=call.method, format=call.format, body=call.body)
+def _service(call: GatewayCall, *, headers_set: bool) -> GatewayService:
+    return GatewayService(
+        url=call.url,
+        method=call.method,
+        format=call.format,
+        body=call.body,
+        headers_set=headers_set,
+    )
 
 
 def _call(body: SetGatewayService) -> GatewayCall:

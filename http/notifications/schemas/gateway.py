@@ -12,17 +12,22 @@ Headers = dict[str, Annotated[str, Meta(max_length=1_024)]]
 
 
 class GatewayService(Schema, frozen=True, kw_only=True):
-    """Request of a generic gateway. `url` and `body` contain {to} and {text}."""
+    """Request of a generic gateway. `url` and `body` contain {to} and {text}.
+
+    `headers_set`: headers are stored. If no key decrypts the secrets, it is that of `secrets_set`.
+    """
 
     url: str
     method: Literal["POST", "PUT", "GET"]
     format: Literal["json", "form", "text"]
     body: str
+    headers_set: bool
 
 
 class GatewayView(Schema, frozen=True, kw_only=True):
     """Gateway of the installation; `provider` is empty without one. No secret is returned."""
 
+    configured: bool
     provider: Literal["", "twilio", "http"]
     account_sid: str
     sender: str

@@ -44,7 +44,7 @@ COVER_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CoverItem:
-    """`may_accept`: the request is open, and the duty is not that of the viewer."""
+    """`may_accept`: the request is open, and the person who looks at it may take it over."""
 
     uid: UUID
     who: str
@@ -61,9 +61,14 @@ class CoverItem:
 
 
 def cover_items(
-    rows: list[CoverRequestRow], viewer: object, zone: ZoneInfo, now: Instant
+    rows: list[CoverRequestRow], viewer: object, zone: ZoneInfo, now: Instant, *, takes_any: bool
 ) -> list[CoverItem]:
-    return [_item(row, viewer, zone, now) for row in rows]
+    """Returns the lines of requests.
+
+    Args:
+        takes_any: the viewer is a participant or an editor, who may accept what names nobody.
+    """
+    return [_item(row, viewer, zone, now, takes_any=takes_any) for row in rows]
 
 
 async def cover_given(ask: Request, zone: ZoneInfo) -> CreateCoverRequest:
@@ -96,7 +101,9 @@ async def chosen_uid(ask: Request, kind: PickableKind, name: str, field: str) ->
     return "" if one is None else str(one.uid)
 
 
-def _item(row: CoverRequestRow, viewer: object, zone: ZoneInfo, now: Instant) -> CoverItem:
+def _item(
+    row: CoverRequestRow, viewer: object, zone: ZoneInfo, now: Instant, *, takes_any: bool
+) -> CoverItem:
     returned = ""
     if row.return_starts_at is not None and row.return_ends_at is not None:
         span = _span(row.return_starts_at, row.return_ends_at, zone, now)
@@ -110,7 +117,9 @@ def _item(row: CoverRequestRow, viewer: object, zone: ZoneInfo, now: Instant) ->
         returned,
         row.note,
         "" if is_open else row.accepted_by_name or "a former member",
-        is_open and viewer != row.channel_uid and row.wanted_uid in (None, viewer),
+        is_open
+        and viewer != row.channel_uid
+        and (takes_any if row.wanted_uid is None else row.wanted_uid == viewer),
     )
 
 

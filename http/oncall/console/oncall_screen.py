@@ -25,9 +25,15 @@ from ....storage.oncall.queries.oncall_schedules import (
     select_rosters,
     select_schedules_of,
 )
-from ....storage.oncall.rows import EscalationPolicyRow, EscalationTargetRow, ScheduleRow
+from ....storage.oncall.rows import (
+    CoverRequestRow,
+    EscalationPolicyRow,
+    EscalationTargetRow,
+    ScheduleRow,
+)
 from ....storage.oncall.rules.escalation import TargetKind
 from ....storage.oncall.rules.oncall_schedule import stretch
+from ....storage.oncall.transactions.cover_duties import ACCEPT
 from ....storage.oncall.transactions.edit_overrides import COMING_MOST
 from ....storage.oncall.transactions.edit_schedules import EDIT
 from ....storage.services.queries.pickable_objects import PickableKind
@@ -51,6 +57,7 @@ from .cover_panel import (
     COVER_FIELDS,
     COVER_LABELS,
     COVER_WORDS,
+    CoverItem,
     chosen_uid,
     cover_given,
     cover_items,
@@ -118,6 +125,19 @@ class OnCallOverrideItem:
 
 async def render_oncall(ask: Request) -> Response:
     return await _render(ask, ask.query.schedule, ask.query.weeks)
+
+
+async def submit_acceptance(ask: Request) -> Response:
+    """Accepts a cover request. The screen has a path of its own, as any role may accept."""
+    try:
+        await _apply(ask, "accept-cover")
+    except Refused as refused:
+        if refused.code in ("forbidden", "not_found"):
+            raise
+        said = OnCallFormResult(_words(refused, COVER_LABELS), is_wrong=True)
+        return await _render(ask, stripped(ask, "schedule"), "0", said)
+    path = f"/projects/{ask.ids['projectID']}/on-call"
+    return redirect(f"{path}?schedule={stripped(ask, 'schedule')}")
 
 
 async def submit_oncall(ask: Request) -> Response:
@@ -249,7 +269,7 @@ async def _render(
         drawn=await drawn(standing, now, on) if standing else None,
         gaps=await gaps_ahead(standing, now) if standing else None,
         overrides=_override_lines(standing, now) if standing else [],
-        covers=cover_items(covers, ask.who.user, zone_of(standing), now) if standing else [],
+        covers=_covers(ask, covers, standing, now, may_write=frame.may_write),
         weeks=on,
         tabs=_tabs(on),
         options=options if frame.may_write else (),
@@ -259,6 +279,21 @@ async def _render(
         default_ladder=default,
         reach=reach_lines(reach, now),
     )
+
+
+def _covers(
+    ask: Request,
+    rows: list[CoverRequestRow],
+    standing: ScheduleRoster | None,
+    now: Instant,
+    *,
+    may_write: bool,
+) -> list[CoverItem]:
+    if standing is None:
+        return []
+    viewer = ask.who.user
+    takes_any = may_write or any(one.uid == viewer for one in standing.participants)
+    return cover_items(rows, viewer, zone_of(standing), now, takes_any=takes_any)
 
 
 def _tabs(on: int) -> list[tuple[str, int, bool]]:
@@ -368,5 +403,13 @@ ROUTES: Final = (
         scope=_PROJECT,
         handler=submit_oncall,
         summary="Edit overrides and cover requests, or regenerate the calendar URL.",
+    ),
+    page_route(
+        method="POST",
+        path=f"{_PATH}/accept",
+        action=ACCEPT,
+        scope=_PROJECT,
+        handler=submit_acceptance,
+        summary="Accept a cover request.",
     ),
 )

@@ -13,6 +13,7 @@ from ....storage.core.instant import DAY, HOUR, MINUTE, Instant
 from ....storage.core.key import MonitorKey, ServiceKey
 from ....storage.core.time_span import TimeSpan
 from ....storage.engine.pools import Tx
+from ....storage.incidents.queries.response_times import ResponseTimes, select_response_times
 from ....storage.monitors.queries.monitors import select_superseded
 from ....storage.monitors.rows import MonitorRow
 from ....storage.mutes.queries import mutes_of_services
@@ -53,6 +54,7 @@ from ...ui.shell.page_layout import PageLayout, frame_of
 from ...ui.time_slots import Axis
 from ...wire.errors import Problem
 from ...wire.route import Request
+from .response_panel import response_span
 
 # Range → (length, step of its axis).
 RANGES = {
@@ -109,6 +111,7 @@ class ServiceFacts:
     repairing: Sequence[Repair]
     # Monitors that the service supersedes.
     supersedes: Sequence[MonitorRow]
+    responses: ResponseTimes
     mutes: Sequence[MuteRow]
 
     @property
@@ -123,16 +126,18 @@ class ServiceFacts:
         return next((one for one in self.revisions if one.revision == number), None)
 
 
-async def select_facts(ask: Request, shown: str, range_name: str) -> ServiceFacts:
+async def select_facts(
+    ask: Request, shown: str, range_name: str, answers: str = "30d"
+) -> ServiceFacts:
     async with ask.context.pool.transaction("console_service", read_only=True) as tx:
         row = await select_service(tx, ask.ids["serviceID"])
         if row is None:
             raise Problem("not_found")
-        return await _facts(ask, tx, row, shown, range_name)
+        return await _facts(ask, tx, row, shown, range_name, answers)
 
 
 async def _facts(
-    ask: Request, tx: Tx, row: ServiceRow, shown: str, range_name: str
+    ask: Request, tx: Tx, row: ServiceRow, shown: str, range_name: str, answers: str
 ) -> ServiceFacts:
     key, now = row.key, tx.now
     targets = (await select_service_targets(tx, [key]))[key]
@@ -188,6 +193,7 @@ async def _facts(
         alerting_state=await select_alerting_state(tx, key, now, alerting),
         repairing=await select_repairing(tx, row),
         supersedes=await select_superseded(tx, *key),
+        responses=await select_response_times(tx, key, response_span(answers, now)),
         mutes=(await mutes_of_services(tx, [key])).get(key, ()),
     )
 

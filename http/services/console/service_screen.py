@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from ....storage.accounts.rules.access import Need, Permission
+from ....storage.core.instant import SECOND
 from ....storage.incidents.rules.incident import IncidentStatus
 from ....storage.services.queries.service_health import HealthNow
 from ....storage.services.rows import ServiceRow
@@ -15,7 +16,7 @@ from ....storage.services.rules.service_report import WINDOWS
 from ...ui.bundle_notice import managed
 from ...ui.data_table import exact
 from ...ui.form_routes import page_route
-from ...ui.formatting import count
+from ...ui.formatting import count, setting
 from ...ui.live_page import not_modified, tag_of, tagged
 from ...ui.plots.burn_gauge import scale
 from ...ui.reliability_text import (
@@ -37,6 +38,7 @@ from . import service_timeline as axis
 from .alerting_summary import spoken
 from .burn_gauges import burn_note, gauges
 from .member_table import SHOWN_MOST, member_lines, policy_words
+from .response_panel import RESPONSE_RANGES, response_figures
 from .revision_table import revision_lines, segment_lines
 from .service_data import ServiceFacts, select_facts
 from .service_summary import summary, why
@@ -47,6 +49,7 @@ RANGE_WORDS: Final = {"7d": "7 d", "14d": "14 d", "30d": "30 d"}
 class ServiceQuery(msgspec.Struct, frozen=True):
     window: Literal["", "24h", "7d", "30d", "90d"] = ""
     range: Literal["7d", "14d", "30d"] = "14d"
+    answers: Literal["7d", "30d", "90d"] = "30d"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,8 @@ async def render_service(ask: Request) -> Response:
 
 
 async def _render(ask: Request) -> Response:
-    facts = await select_facts(ask, ask.query.window, ask.query.range)
+    query: ServiceQuery = ask.query
+    facts = await select_facts(ask, query.window, query.range, query.answers)
     mark, sentence = summary(facts)
     window, objective = facts.windows[facts.shown], facts.objective
     buckets = facts.days if facts.shown == "90d" else facts.hours
@@ -106,6 +110,9 @@ async def _render(ask: Request) -> Response:
         ranges=list(RANGE_WORDS.items()),
         range_name=facts.range_name,
         lanes=axis.plot(facts),
+        responses=response_figures(facts.responses),
+        response_ranges=[(name, setting(us // SECOND)) for name, us in RESPONSE_RANGES.items()],
+        answers=query.answers,
         members=member_lines(facts),
         further=max(len(facts.members) - SHOWN_MOST, 0),
         policy=policy_words(newest.policies, len(newest.sli)) if newest else "",

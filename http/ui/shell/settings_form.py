@@ -36,6 +36,13 @@ class Of(StrEnum):
     CHOICE = "choice"
     # Not rendered. An empty value keeps the stored secret.
     SECRET = "secret"
+    # Header lines, `Name: value`, as a secret. An empty value keeps the stored ones, a dash removes
+    # them.
+    HEADERS = "headers"
+
+    @property
+    def is_secret(self) -> bool:
+        return self in (Of.SECRET, Of.HEADERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,8 @@ class SettingField:
     """Field of the API body.
 
     `path` leads to a field of an inner object (`announcement.text`). `choices` are those of a
-    choice. `is_stored` returns whether the current setting has the secret.
+    choice. `is_stored` returns whether the current setting has the secret. `group` begins a panel
+    with this title.
     """
 
     name: str
@@ -53,6 +61,7 @@ class SettingField:
     choices: Sequence[tuple[str, str]] = ()
     path: str = ""
     is_stored: Callable[[Any], bool] | None = None
+    group: str = ""
 
     @property
     def keys(self) -> list[str]:
@@ -88,16 +97,23 @@ class SettingField:
                 return text.replace(",", " ").split()
             case Of.LINES:
                 return normal_lines(text)
+            case Of.HEADERS:
+                return _headers(self.name, normal_lines(text))
             case Of.TEXT | Of.SECRET:
                 return text
 
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """Result of a test of the stored setting, as a sentence."""
+    """Result of a test of the stored setting, as a sentence, and what it sent or would send.
+
+    `wrong` is the fault of a field of the test.
+    """
 
     ok: bool
     text: str
+    sent: str = ""
+    wrong: Mapping[str, str] = field(default_factory=dict)
 
 
 Typed = Mapping[str, str]
@@ -112,7 +128,8 @@ class SettingForm:
     `read` and `put` are the handlers of the API, `body` is the request type of `put`. `says`
     returns a sentence about the current setting. `otherwise` maps other codes than invalid to row
     and message. `unset` describes the default, `after_save` the effect of a save. `test` tests the
-    stored setting, `test_label` is its button, `test_about` states what it does.
+    stored setting, `test_label` is its button, `test_about` states what it does. `test_rows` are
+    the inputs of the test, and `more_tests` further (act, label) buttons.
     """
 
     path: str
@@ -135,6 +152,13 @@ class SettingForm:
     test: Callable[[Request], Awaitable[TestResult]] | None = None
     test_label: str = ""
     test_about: str = ""
+    test_rows: Sequence[SettingField] = ()
+    more_tests: Sequence[tuple[str, str]] = ()
+
+    @property
+    def tests(self) -> list[tuple[str, str]]:
+        """Returns (act, label) of the buttons of the test."""
+        return [*self.more_tests, ("test", self.test_label)]
 
     def routes(self) -> tuple[Route, ...]:
         route = partial(form_route, action=self.action)
@@ -147,7 +171,7 @@ class SettingForm:
 
     def _typed_of(self, found: Any) -> Typed:
         body = msgspec.to_builtins(found)
-        return {row.name: row.typed_of(body) for row in self.rows if row.of is not Of.SECRET}
+        return {row.name: row.typed_of(body) for row in self.rows if not row.of.is_secret}
 
     def _body_of(self, typed: Typed) -> Any:
         given: dict[str, Any] = {}
@@ -155,7 +179,8 @@ class SettingForm:
             inner = given
             for key in row.keys[:-1]:
                 inner = inner.setdefault(key, {})
-            inner[row.keys[-1]] = row.value_of(typed[row.name])
+            if row.of is not Of.HEADERS or typed[row.name].strip():
+                inner[row.keys[-1]] = row.value_of(typed[row.name])
         try:
             return msgspec.convert(given, self.body)
         except msgspec.ValidationError as error:
@@ -166,10 +191,15 @@ class SettingForm:
         return await self._page(ask, found, self._typed_of(found), saved=bool(ask.query.saved))
 
     async def _act(self, ask: Request) -> Response:
-        if self.test is not None and value_of(ask, "act") == "test":
+        if self.test is not None and value_of(ask, "act") in dict(self.tests):
             tested = await self.test(ask)
             found = await self.read(ask)
-            return await self._page(ask, found, self._typed_of(found), tested=tested)
+            given_ = {row.name: stripped(ask, row.name) for row in self.test_rows}
+            shown = {**self._typed_of(found), **given_}
+            status = 400 if tested.wrong else 200
+            return await self._page(
+                ask, found, shown, tested=tested, wrong=tested.wrong, status=status
+            )
         typed = {row.name: _typed(ask, row) for row in self.rows}
         try:
             given = replace(ask, body=self._body_of(typed))
@@ -217,8 +247,11 @@ class SettingForm:
             section=self.section,
             form=self,
             found=found,
-            typed=typed,
-            wrong={**dict.fromkeys((row.name for row in self.rows), ""), **(wrong or {})},
+            typed={**{row.name: "" for row in self.test_rows}, **typed},
+            wrong={
+                **{row.name: "" for row in (*self.rows, *self.test_rows)},
+                **(wrong or {}),
+            },
             says=self.says(found),
             configured=found.configured,
             saved=saved,
@@ -234,4 +267,19 @@ class _SettingQuery(msgspec.Struct, frozen=True):
 
 
 def _typed(ask: Request, row: SettingField) -> str:
-    return value_of(ask, row.name) if row.of is Of.SECRET else stripped(ask, row.name)
+    return value_of(ask, row.name) if row.of.is_secret else stripped(ask, row.name)
+
+
+def _headers(name: str, text: str) -> dict[str, str]:
+    """Returns the headers of lines, {} for a dash."""
+    if text.strip() == "-":
+        return {}
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if not line.strip():
+            continue
+        if not colon or not key.strip() or not value.strip():
+            raise Refused("invalid", name, "each line must be a name, a colon and a value")
+        found[key.strip()] = value.strip()
+    return found

@@ -56,6 +56,7 @@ _INSTALLATION: Final = (
     ("policy", "Sign-in policy", "/admin/sign-in-policy", "Passwords, two-factor, sessions"),
     ("sso", "Single sign-on", "/admin/single-sign-on", "OpenID Connect"),
     ("mail", "Mail server", "/admin/mail", "Sender of e-mail"),
+    ("gateway", "SMS and calls", "/admin/gateway", "Gateway for contact methods by phone"),
     ("buttons", "Answers by buttons", "/admin/answer-buttons", "Slack and Telegram"),
     ("branding", "Branding", "/admin/branding", "Logo and accent colour of status pages"),
     ("fleet", "Workers and agents", "/admin/fleet", "Where checks run"),

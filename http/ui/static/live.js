@@ -63,8 +63,10 @@ function listen() {
     known.set(monitor_id, status);
     if (!page.rows || before !== status) askIn(SOON_MS);
   });
-  // Somebody wrote something of a project that the user sees.
-  stream.addEventListener("edit", () => askIn(SOON_MS));
+  // Somebody wrote something of this project, or of any one that the screen of several shows.
+  stream.addEventListener("edit", (event) => {
+    if (!page.project || JSON.parse(event.data).project_id === page.project) askIn(SOON_MS);
+  });
 }
 
 function rest() {

@@ -48,6 +48,7 @@ _IS_DUE = """
 select exists (select from status_changes)
   or exists (select from outages where ended_at is null and next_check_at <= at(%(now)s))
   or exists (select from incidents where escalate_at <= at(%(now)s))
+  or exists (select from mutes where awaits_start and starts_at <= at(%(now)s))
 """
 # Nothing is sent about what a deletion of its project is about to delete.
 _GOING = """
@@ -122,7 +123,7 @@ class DependencyState(msgspec.Struct, frozen=True):
 
 
 async def is_anything_due(tx: Tx, now: Instant) -> bool:
-    """Returns whether a monitor or an escalation is due."""
+    """Returns whether a monitor, an escalation or the start of a mute is due."""
     found: bool = await tx.value(_IS_DUE, now=now)
     return found
 

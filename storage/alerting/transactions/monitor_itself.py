@@ -5,6 +5,7 @@ state. No update of such an incident is public. Passes follow each other, also t
 processes.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,7 +23,7 @@ from ...incidents.transactions.write_incident import (
     open_incident,
     write_entry,
 )
-from ...scheduling.tables.presences import select_live
+from ...scheduling.tables.presences import select_key_states
 from ..queries import self_monitoring as facts
 from ..rules.self_condition import (
     BOUNDS_US,
@@ -64,10 +65,14 @@ class Observer:
 
 @dataclass(frozen=True, slots=True)
 class SelfReport:
-    """Result of a pass. `is_lost`: the setting names no project. `beats`: a heartbeat is due."""
+    """Result of a pass: incidents by kind, and the conditions whose incident was opened.
 
-    opened: int
-    resolved: int
+    `is_lost`: the setting names no project. `beats`: a heartbeat is due.
+    """
+
+    opened: Counter[str]
+    resolved: Counter[str]
+    reported: Counter[str]
     is_lost: bool
     beats: bool
 
@@ -93,12 +98,19 @@ async def monitor_itself(tx: Tx, observer: Observer) -> SelfReport:
     left = {one[0] for one in decided if one[3] is not SelfAction.NOTHING} - {
         one[0] for one in changes
     }
+    reported = Counter(
+        place[2]
+        for place, before, after, _ in decided
+        for streak in [before if place in left else after]
+        if streak is not None and streak.reported
+    )
     open_ = await _lock_open(tx, [known[p] for p, _, _, a in changes if a is SelfAction.RESOLVE])
     for place, before, after, action in decided:
         if place in left:
             continue
         await _apply(tx, place, before, after, action, holding.get(place, 0), open_.get(place))
-    opened = sum(one[3] is SelfAction.OPEN for one in changes)
+    opened = Counter(one[0][2] for one in changes if one[3] is SelfAction.OPEN)
+    resolved = Counter(one[0][2] for one in changes if one[3] is SelfAction.RESOLVE)
     # Leadline may be unable to page, also without a project whose incident says so.
     stops = lags or observer.opens_nothing
     beats = (
@@ -107,7 +119,7 @@ async def monitor_itself(tx: Tx, observer: Observer) -> SelfReport:
         and await conditions.claim_heartbeat(tx, tx.now, HEARTBEAT_EVERY_US)
     )
     is_lost = observer.project is not None and home is None
-    return SelfReport(opened, len(changes) - opened, is_lost, beats)
+    return SelfReport(opened, resolved, reported, is_lost, beats)
 
 
 async def _observe(
@@ -131,7 +143,11 @@ async def _observe(
     opens = SelfCondition.KEY_OPENS_NOTHING.value
     if observer.opens_nothing:
         holding[*home, opens, observer.host] = 1
-    others = {process.host for process in await select_live(tx, tx.now)} - {observer.host}
+    hosts = await select_key_states(tx, tx.now)
+    for host, fails in hosts.items():
+        if fails:
+            holding[*home, opens, host] = 1
+    others = {host for host, fails in hosts.items() if fails is None} - {observer.host}
     return holding, {(*home, opens, host) for host in others}
 
 

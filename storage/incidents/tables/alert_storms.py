@@ -1,13 +1,17 @@
 """Alerts of a storm, which the page of the leading alert covers."""
 
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-from ...core.instant import Instant
+from ...core.instant import LATEST, Instant
 from ...engine.pools import Tx
+from ...notifications.rules.personal_rules import is_low
+from ..rows import IncidentRow
 
 # Alerts whose mutes one pass reads to find a leader. Further alerts page themselves.
 LEADERS_MOST: Final = 5
+# Alerts that one statement covers.
+COVERED_MOST: Final = 500
 # Alerts of the same service and policy that may cover this one, the oldest first. The chosen one is
 # checked again under its lock. A page covers pages, and a ticket without a destination tickets.
 _LEADERS = """
@@ -25,10 +29,6 @@ where i.uid = %(uid)s and i.external_key is not null and i.last_escalated_at is 
   and i.snoozed_until is null
 order by l.id limit %(most)s
 """
-_COVER = """
-update incidents set merged_into = %(leader)s, escalate_at = null, updated_at = at(%(now)s)
-where org = %(org)s and id = %(id)s
-"""
 _RELEASE = """
 update incidents set merged_into = null, escalate_at = at(%(due_at)s),
   escalation_started_at = at(%(due_at)s), updated_at = at(%(now)s)
@@ -37,18 +37,33 @@ where org = %(org)s and merged_into = %(leader)s and status <> 'resolved'
 _RELEASE_UNTOLD = f"""{_RELEASE}
   and coalesce(coalesce(escalation_started_at, created_at) > at(%(paged_at)s), true)
 """
-# Covered alerts, and those whose first page is awaited and that this one will cover. A wait that
-# ends now, such as for the support hours, ends for all of them.
-_COUNT = """
-select count(*) from incidents c join incidents l on l.org = c.org and l.id = %(leader)s
-where c.org = %(org)s and c.status <> 'resolved' and c.id <> l.id and (c.merged_into = l.id
-  or (l.external_key is not null and c.service = l.service and c.external_key is not null
-    and c.escalation_policy = l.escalation_policy and c.id > l.id and c.merged_into is null
-    and c.assigned_kind = '' and c.last_escalated_at is null and c.snoozed_until is null
-    and c.acknowledged_at is null
-    and (not c.is_postponed or c.escalate_at <= at(%(now)s))
-    and (l.impact in ('major', 'critical')) = (c.impact in ('major', 'critical'))
-    and c.escalate_at is not null))
+# Alerts whose first page is awaited and that the leader covers. A wait that ends now, such as for
+# the support hours, ends for all of them. The values of the leader are given, so that the planner
+# chooses the index of storms also without statistics of a new storm.
+_AWAITING = """
+c.org = %(org)s and c.service = %(service)s and c.external_key is not null
+  and c.status <> 'resolved' and c.escalation_policy = %(policy)s and c.id > %(leader)s
+  and c.merged_into is null and c.assigned_kind = '' and c.last_escalated_at is null
+  and c.snoozed_until is null and c.acknowledged_at is null
+  and (not c.is_postponed or c.escalate_at <= at(%(now)s))
+  and (c.impact in ('major', 'critical')) = %(is_page)s and c.escalate_at is not null
+"""
+# Two parts, each with an index. With an `or` all open incidents of the organization are read.
+_COUNT = f"""
+select (select count(*) from incidents c
+    where c.org = %(org)s and c.merged_into = %(leader)s and c.status <> 'resolved')
+  + (select count(*) from incidents c where {_AWAITING})
+"""
+# One statement for the alerts of a storm, which otherwise delay the pages of others. An alert that
+# another transaction has locked is covered on its own.
+_COVER = f"""
+with covered as materialized (
+  select c.org, c.id from incidents c where {_AWAITING}
+    and c.escalate_at <= at(%(due_by)s)
+    and coalesce(c.escalation_started_at, c.created_at) <= at(%(started_by)s)
+  order by c.id limit %(most)s for update skip locked)
+update incidents i set merged_into = %(leader)s, escalate_at = null, updated_at = at(%(now)s)
+from covered c where i.org = c.org and i.id = c.id
 """
 
 
@@ -62,10 +77,35 @@ async def select_leaders(tx: Tx, incident: UUID, after: int) -> list[UUID]:
     return [uid for (uid,) in rows]
 
 
-async def cover(tx: Tx, org: int, incident: int, leader: int) -> None:
-    """Ends the escalation of a locked alert, which a locked leader covers."""
-    count = await tx.execute(_COVER, org=org, id=incident, leader=leader, now=tx.now)
-    assert count == 1, "the locked incident is missing"
+async def cover(
+    tx: Tx, leader: IncidentRow, *, due_by: Instant = LATEST, started_by: Instant = LATEST
+) -> int:
+    """Ends the escalation of the alerts that a locked leader covers. Returns their number.
+
+    Args:
+        due_by: latest instant at which the first page of such an alert is due.
+        started_by: latest start of its escalation.
+    """
+    if leader.external_key is None:
+        return 0
+    return await tx.execute(
+        _COVER,
+        **_values(leader),
+        due_by=due_by,
+        started_by=started_by,
+        most=COVERED_MOST,
+        now=tx.now,
+    )
+
+
+def _values(leader: IncidentRow) -> dict[str, Any]:
+    return {
+        "org": leader.org,
+        "leader": leader.id,
+        "service": leader.service,
+        "policy": leader.escalation_policy,
+        "is_page": not is_low(leader.impact),
+    }
 
 
 async def release_covered(tx: Tx, org: int, leader: int, due_at: Instant) -> int:
@@ -86,6 +126,9 @@ async def release_untold(
     )
 
 
-async def count_covered(tx: Tx, org: int, leader: int) -> int:
-    count: int = await tx.value(_COUNT, org=org, leader=leader, now=tx.now)
+async def count_covered(tx: Tx, leader: IncidentRow) -> int:
+    """Returns the number of alerts that a page of a locked alert tells of."""
+    if leader.external_key is None:
+        return 0
+    count: int = await tx.value(_COUNT, **_values(leader), now=tx.now)
     return count

@@ -13,6 +13,9 @@ from incidents i where i.escalate_at <= at(%(now)s) and not exists (select from 
   where p.org = i.org and p.id = i.project and p.deleting_since is not null)
 order by i.escalate_at, i.id limit %(most)s
 """
+_IS_DUE = """
+select exists (select from incidents where uid = %(uid)s and escalate_at <= at(%(now)s))
+"""
 _PUT_OFF = "update incidents set escalate_at = at(%(until)s) where uid = %(uid)s \
 and escalate_at is not null"
 _INSERT_PAGE = """
@@ -53,6 +56,12 @@ async def select_personal_messages(
 async def select_due_ladders(tx: Tx, now: Instant, most: int) -> list[tuple[UUID, str]]:
     """Returns due incidents and their kind: `service`, `monitor` or `incident`."""
     return [(uid, subject) for uid, subject in await tx.rows(_DUE, now=now, most=most)]
+
+
+async def is_due(tx: Tx, incident: UUID) -> bool:
+    """Returns whether a step of the incident is due, without a lock."""
+    found: bool = await tx.value(_IS_DUE, uid=incident, now=tx.now)
+    return found
 
 
 async def postpone_escalation(tx: Tx, incident: UUID, until: Instant) -> None:

@@ -49,8 +49,12 @@ LOOK_AGAIN_US = 60 * SECOND
 async def escalate_if_due(tx: Tx, incident: UUID) -> int:
     """Takes the due steps. Returns their number, 0 if the incident is not due any more.
 
-    An alert of a storm takes none, because the page of its leader covers it.
+    An alert of a storm takes none, because the page of its leader covers it, with all others of the
+    storm that are due.
     """
+    if not await ladders.is_due(tx, incident):
+        # Covered together with another alert, since the list of due ones was read.
+        return 0
     leader = None
     for named in await alert_storms.select_leaders(tx, incident, tx.now - STORM_US):
         if await _muted_until(tx, named) is None:
@@ -60,10 +64,26 @@ async def escalate_if_due(tx: Tx, incident: UUID) -> int:
     row = await incidents.lock_incident(tx, incident)
     if row is None or row.escalate_at is None or row.escalate_at > tx.now:
         return 0
-    if leader is not None and row.last_escalated_at is None and await _leads(tx, leader, row):
-        await alert_storms.cover(tx, row.org, row.id, leader.id)
+    if (
+        leader is not None
+        and row.last_escalated_at is None
+        and await _leads(tx, leader, row)
+        and await _cover(tx, leader, due_by=tx.now)
+    ):
         return 0
     return await escalate(tx, row)
+
+
+async def _cover(tx: Tx, leader: IncidentRow, *, due_by: Instant = LATEST) -> int:
+    """Covers the alerts of a storm that the last or the next page of their leader tells of.
+
+    Args:
+        due_by: latest instant at which such an alert is due.
+    """
+    paged_at = leader.last_escalated_at
+    awaited = paged_at is None or (leader.escalate_at is not None and not leader.is_postponed)
+    started_by = LATEST if awaited or paged_at is None else paged_at
+    return await alert_storms.cover(tx, leader, due_by=due_by, started_by=started_by)
 
 
 async def _leads(tx: Tx, row: IncidentRow, covered: IncidentRow) -> bool:
@@ -76,13 +96,18 @@ async def _leads(tx: Tx, row: IncidentRow, covered: IncidentRow) -> bool:
         return False
     return leads(
         is_resolved=row.status == IncidentStatus.RESOLVED,
-        is_taken_up=row.is_acknowledged or row.snoozed_until is not None or bool(row.assigned_kind),
+        is_taken_up=_is_taken_up(row),
         is_covered=row.merged_into is not None,
         paged_at=paged_at,
         is_awaited=row.escalate_at is not None and not row.is_postponed,
         is_told=paged_at is not None and covered.escalation_started_at <= paged_at,
         now=tx.now,
     )
+
+
+def _is_taken_up(row: IncidentRow) -> bool:
+    """Returns whether a person has acknowledged, snoozed or reassigned the incident."""
+    return row.is_acknowledged or row.snoozed_until is not None or bool(row.assigned_kind)
 
 
 async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) -> int:
@@ -127,6 +152,8 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
         taken, has_people = await _take_steps(tx, row, ladder, steps, taken, spared)
         is_gap = not has_people and _asks_schedules(ladder, steps)
         last_at = tx.now
+        if has_people and not _is_taken_up(row):
+            await alert_storms.cover(tx, row, started_by=tx.now)
     again = next_at(ladder, row.escalation_started_at, taken, last_at)
     if is_gap:
         taken, again = steps[0] - 1, Instant(tx.now + LOOK_AGAIN_US)
@@ -331,7 +358,7 @@ async def _take(
     cause = await incident_escalations.select_cause(tx, row.org, row.id)
     failed = () if cause.failed is None else (cause.failed,)
     page = _notification(row, number, cause.why, failed)
-    more = count_line(await alert_storms.count_covered(tx, row.org, row.id))
+    more = count_line(await alert_storms.count_covered(tx, row))
     if more:
         page = replace(page, lines=(*page.lines, more))
     wanted = [channel for channel in channels if channel not in told]

@@ -11,7 +11,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Need, Permission, Principal
-from ...accounts.transactions.authorize import FORBIDDEN, NOT_FOUND, audit
+from ...accounts.transactions.authorize import FORBIDDEN, NOT_FOUND, audit, demand_row
 from ...core.instant import EARLIEST, LATEST, Instant, to_datetime, to_text
 from ...core.naming import text_rule_broken
 from ...core.refusal import Refused, expect
@@ -39,8 +39,9 @@ from .edit_overrides import write_override
 from .edit_schedules import EDIT, lock_for_edit
 
 OUTDATED: Final = "cover_outdated"
-# Only a person can go on call. The user of a token is its creator, who may know nothing of it.
-ACCEPT: Final = Permission(Need.EDITOR, tokenless=True)
+# Only a person can go on call. The user of a token is its creator, who may know nothing of it. The
+# role does not matter for those who are asked: they are on call with any.
+ACCEPT: Final = Permission(Need.VIEWER, tokenless=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,9 @@ async def request_cover(
 async def accept_cover(tx: Tx, principal: Principal, request: UUID) -> CoverRequestRow:
     """Accepts a request in the name of the caller, and writes the overrides.
 
+    The person that the request names can accept it, or if it names none, a participant of the
+    schedule or an editor.
+
     Raises:
         Refused not_found, forbidden (also for all tokens), cover_accepted, cover_outdated,
         override_quota. Refused invalid, if the duty is that of the caller.
@@ -116,6 +120,8 @@ async def accept_cover(tx: Tx, principal: Principal, request: UUID) -> CoverRequ
     if by == row.channel:
         raise Refused("invalid", "channel_id", "must be another person")
     standing = await _standing(tx, home)
+    if row.wanted is None and by not in {one.channel for one in standing.participants}:
+        demand_row(principal, EDIT, home)
     duties = await _duties(standing, row.as_rule, tx.now)
     overrides = accepted(row.as_rule, *duties, by, tx.now)
     if overrides is None:

@@ -48,7 +48,8 @@ _DUE: Final[Mapping[Work, str]] = {
       where mail_due_at is not null and expires_at > at(%(now)s))""",
     Work.ALERTS: """least((select 'epoch'::timestamptz from status_changes limit 1),
       (select min(next_check_at) from outages where ended_at is null),
-      (select min(escalate_at) from incidents where escalate_at is not null))""",
+      (select min(escalate_at) from incidents where escalate_at is not null),
+      (select min(starts_at) from mutes where awaits_start))""",
     Work.EVALUATIONS: f"least((select min(due_at) from service_alerting), {_NEXT_BURN})",
     # Services are sealed up to the fence of their monitors, which moves without windows too.
     Work.SEALS: """least((select 'epoch'::timestamptz from run_batches limit 1),

@@ -48,6 +48,17 @@ select process, host, roles, regions, version, from_at, through_at from presence
 where not ended and through_at > at(%(now)s) - interval '15 seconds' order by host, from_at
 """
 
+_PUT_OPENS_NOTHING = """
+update presences set opens_nothing = %(opens_nothing)s
+where process = %(process)s and not ended and opens_nothing is distinct from %(opens_nothing)s
+"""
+
+_KEY_STATES = """
+select host, coalesce(bool_or(opens_nothing), false), bool_or(opens_nothing is null)
+from presences where not ended and through_at > at(%(now)s) - interval '15 seconds'
+group by host
+"""
+
 _OTHER_VERSIONS = """
 select exists (select from presences
   where not ended and through_at > at(%(since)s) and version <> %(version)s)
@@ -90,6 +101,20 @@ async def begin_presence(
 async def renew_presence(tx: Tx, process: UUID, from_at: Instant, through: Instant) -> bool:
     """Returns False if the presence has expired and a new one must begin."""
     return bool(await tx.execute(_RENEW, process=process, from_at=from_at, through=through))
+
+
+async def put_opens_nothing(tx: Tx, process: UUID, *, opens_nothing: bool) -> None:
+    """Records whether the keys of a process decrypt none of the stored values."""
+    await tx.execute(_PUT_OPENS_NOTHING, process=process, opens_nothing=opens_nothing)
+
+
+async def select_key_states(tx: Tx, now: Instant) -> dict[str, bool | None]:
+    """Returns for each live host whether the keys of one of its processes decrypt nothing.
+
+    None: no process reports that, and not all have reported.
+    """
+    rows = await tx.rows(_KEY_STATES, now=now)
+    return {host: True if fails else None if unknown else False for host, fails, unknown in rows}
 
 
 async def ask_others(tx: Tx) -> None:

@@ -10,51 +10,26 @@ from typing import Any
 import pytest
 
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
-from leadline.storage.core.refusal import Unavailable
-from leadline.storage.engine.pools import Rejected, Tx
+from leadline.storage.engine.pools import Tx
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.rules.incoming_result import ResultSource
 from leadline.storage.results.transactions.merge_week import merge_some
 from leadline.storage.results.transactions.pack_day import PackOutcome, pack_some
 from leadline.storage.results.transactions.record_results import record_results
 from tests.results.packing.test_packing_storage import merge_all, pack_all, record, seal, stored
+from tests.support.worlds.killed import killed_at_each_statement
 from tests.support.worlds.world import START, World
 
-# More than the statements of each transaction.
-STATEMENTS_MOST = 60
 Work = Callable[[Tx], Awaitable[Any]]
 
 
-async def killed_at_each_statement(
+async def killed(
     world: World, monkeypatch: pytest.MonkeyPatch, rows: list[MonitorRow], work: Work
 ) -> int:
-    """Repeats `work` until it is not killed. Its rows never change before. Returns the kills."""
-    before = [await stored(world, row) for row in rows]
-    run = Tx._run
-    left = 0
+    async def state() -> Any:
+        return [await stored(world, row) for row in rows]
 
-    async def counted(tx: Tx, query: str, parameters: dict[str, Any], factory: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            await run(tx, "select pg_terminate_backend(pg_backend_pid())", {}, factory)
-        return await run(tx, query, parameters, factory)
-
-    for kills in range(STATEMENTS_MOST):
-        left = kills + 1
-        with monkeypatch.context() as patched:
-            patched.setattr(Tx, "_run", counted)
-            try:
-                async with world.pool.transaction("killed") as tx:
-                    await work(tx)
-            except (Unavailable, Rejected):
-                died = True
-            else:
-                died = False
-        if not died:
-            return kills
-        assert [await stored(world, row) for row in rows] == before
-    raise AssertionError("the work did not end")
+    return await killed_at_each_statement(world, monkeypatch, work, state)
 
 
 async def late_result(tx: Tx, world: World, row: MonitorRow, at: Instant) -> None:
@@ -76,7 +51,7 @@ async def test_a_step_of_packing(world: World, monkeypatch: pytest.MonkeyPatch) 
             assert (await pack_some(tx, [START], 9)).outcome is expected
 
         before = [await stored(world, row) for row in rows]
-        assert await killed_at_each_statement(world, monkeypatch, rows, step) >= 5
+        assert await killed(world, monkeypatch, rows, step) >= 5
         assert [await stored(world, row) for row in rows] == before
 
     await check(PackOutcome.MONITORS)
@@ -100,19 +75,19 @@ async def test_a_merge_and_repairs(world: World, monkeypatch: pytest.MonkeyPatch
     async def late(tx: Tx) -> None:
         await late_result(tx, world, rows[0], Instant(START + DAY + 2 * HOUR))
 
-    assert await killed_at_each_statement(world, monkeypatch, rows, late) >= 10
+    assert await killed(world, monkeypatch, rows, late) >= 10
 
     async def merge(tx: Tx) -> None:
         assert (await merge_some(tx, 9)).rows == 2 * (7 + 7 + 1)
 
     before = [await stored(world, row) for row in rows]
-    assert await killed_at_each_statement(world, monkeypatch, rows, merge) >= 10
+    assert await killed(world, monkeypatch, rows, merge) >= 10
     assert [await stored(world, row) for row in rows] == before
 
     async def late_in_week(tx: Tx) -> None:
         await late_result(tx, world, rows[0], Instant(START + 4 * DAY + 30 * MINUTE))
 
-    assert await killed_at_each_statement(world, monkeypatch, rows, late_in_week) >= 10
+    assert await killed(world, monkeypatch, rows, late_in_week) >= 10
     beats, runs = await stored(world, rows[0])
     assert (len(beats), len(runs)) == (9, 9)
     assert await stored(world, rows[1]) == before[1]

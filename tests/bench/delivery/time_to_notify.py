@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from ..support.processes.daemon_process import Daemon, daemon
+from ...support.processes.daemon_process import Daemon, daemon
 
 TARGETS = 20
 INTERVAL_SECONDS = 20

@@ -16,9 +16,9 @@ from uuid_utils.compat import uuid7
 from leadline.storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from leadline.storage.engine.keyring import CipherContext, Keyring
 
-from ..support.processes.daemon_process import Daemon, daemon
-from ..support.processes.ports import free_port
-from .usage import cpu_seconds, memory_mib
+from ...support.processes.daemon_process import Daemon, daemon
+from ...support.processes.ports import free_port
+from ..usage import cpu_seconds, memory_mib
 
 PEOPLE = 2_000
 ROUNDS = 3

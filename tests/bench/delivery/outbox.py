@@ -15,10 +15,10 @@ from uuid_utils.compat import uuid7
 
 from leadline.storage.notifications.tables import outbox_claims as claims
 
-from ..support.processes.daemon_process import Daemon, daemon
-from .seed import first_project
-from .target import nginx
-from .usage import cpu_seconds, per_thousand
+from ...support.processes.daemon_process import Daemon, daemon
+from ..seed import first_project
+from ..target import nginx
+from ..usage import cpu_seconds, per_thousand
 
 EVENTS = 6_000
 WAITING = 10_000

@@ -1,0 +1,8 @@
+-- A mute that starts later: at its start, the leaders of storms are looked at again, so that alerts
+-- that a muted leader covers are released then.
+alter table mutes add column awaits_start boolean not null default false;
+create index mutes_starting on mutes (starts_at) where awaits_start;
+
+-- Whether the keys of the process decrypt none of the stored values. Null: another process or part
+-- checks, or the process has not checked yet.
+alter table presences add column opens_nothing boolean;
