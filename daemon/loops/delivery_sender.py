@@ -7,16 +7,10 @@ import logging
 from dataclasses import replace
 from typing import Final
 
-from ...probes.senders import (
-    NotDelivered,
-    SendContext,
-    SendFailure,
-    deliver,
-    deliver_signed,
-    deliver_to_person,
-)
 from ...probes.senders.answer_buttons import AnswerButtons
+from ...probes.senders.deliver import deliver, deliver_signed, deliver_to_person
 from ...probes.senders.message import Message, MessageSeverity, NotificationStatus, one_line
+from ...probes.senders.send_result import NotDelivered, SendContext, SendFailure
 from ...storage.core.instant import SECOND
 from ...storage.engine.keyring import CannotOpen, Keyring
 from ...storage.incidents.transactions.answer_message import answer_token

@@ -13,9 +13,9 @@ from typing import Final
 
 import trio
 
-from ...probes.senders import SendContext
 from ...probes.senders.answer_buttons import BUTTON_KINDS
 from ...probes.senders.phone import PHONE_KINDS
+from ...probes.senders.send_result import SendContext
 from ...storage.core.instant import SECOND
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.keyring import Keyring

@@ -19,7 +19,7 @@ from ...http.status_pages.public.emails import (
     notice_letter,
 )
 from ...http.status_pages.public.urls import Addresses, addresses_at
-from ...probes.senders import NotDelivered, SendContext, SendFailure
+from ...probes.senders.send_result import NotDelivered, SendContext, SendFailure
 from ...probes.senders.subscriber_mail import send_letter
 from ...probes.senders.untrusted_webhook import post_to_stranger
 from ...storage.core.refusal import Unavailable

@@ -7,7 +7,7 @@ import socket
 from typing import Final
 from uuid import UUID
 
-from ...probes.senders import SendContext
+from ...probes.senders.send_result import SendContext
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool
 from ...storage.engine.product_clock import ProductClock

@@ -16,7 +16,7 @@ from ...http.wire.admission_control import AdmissionControl, RateLimits
 from ...http.wire.app_context import AppContext, Readiness
 from ...probes.net.egress import Egress
 from ...probes.net.egress_policy import EgressPolicy, notify_policy, probe_policy
-from ...probes.senders import SendContext
+from ...probes.senders.send_result import SendContext
 from ...storage.alerting.rules.paging_delegation import STEADY_US
 from ...storage.bulk.transactions import BulkContext
 from ...storage.bundles.transactions.bundle_context import ApplyContext

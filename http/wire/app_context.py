@@ -10,7 +10,7 @@ import trio
 from ...probes.check.domain_evidence import DomainEvidence
 from ...probes.domain_proof import HostNames, look_at_domain
 from ...probes.net.egress import Egress
-from ...probes.senders import SendContext
+from ...probes.senders.send_result import SendContext
 from ...storage.accounts.queries.principals import TokenUsed
 from ...storage.accounts.rules.access import Scope
 from ...storage.core.instant import Instant

@@ -15,9 +15,10 @@ from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from ..check.target import BadTarget, read_host, read_host_port
+from ..net.certificate_expiry import expires_at_us
 from ..net.egress import Egress
 from ..net.grpc_unary import Stream, UnaryCall, call
-from ..net.tls_contexts import ClientCertificate, expires_at_us
+from ..net.tls_contexts import ClientCertificate
 
 PATH = "/grpc.health.v1.Health/Check"
 ALPN = ("h2",)

@@ -27,10 +27,10 @@ from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, ProbePhase
 from ..check.target import read_host_port
 from ..net.bounded_reader import Reader
+from ..net.certificate_expiry import expires_at_us
 from ..net.dial import DialedConnection
 from ..net.egress import Egress
 from ..net.sessions.mysql_session import SSL, UNKNOWN_VARIABLE, MysqlSession, Value
-from ..net.tls_contexts import expires_at_us
 
 CONVERSATION_BYTES_MOST = 256 * 1024
 QUERY_LONGEST = 4_096

@@ -27,11 +27,11 @@ from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, ProbePhase
 from ..check.target import read_host_port
 from ..net.bounded_reader import Reader
+from ..net.certificate_expiry import expires_at_us
 from ..net.dial import DialedConnection
 from ..net.egress import Egress
 from ..net.sessions.postgres_session import PostgresSession, Row
 from ..net.sessions.starttls import SSL_REQUEST
-from ..net.tls_contexts import expires_at_us
 
 CONVERSATION_BYTES_MOST = 256 * 1024
 QUERY_LONGEST = 4_096

@@ -28,10 +28,10 @@ from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, ProbePhase
 from ..check.target import Url, read_host_port
 from ..net.bounded_reader import Reader
+from ..net.certificate_expiry import expires_at_us
 from ..net.egress import Egress
 from ..net.http_client import HttpRequest, HttpResponse, fetch
 from ..net.sessions.amqp_session import AmqpSession
-from ..net.tls_contexts import expires_at_us
 
 CONVERSATION_BYTES_MOST = 256 * 1024
 # A name is a short string of the protocol, limited in bytes.

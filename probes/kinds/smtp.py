@@ -22,9 +22,9 @@ from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, ProbePhase
 from ..check.target import read_host_port
 from ..net.bounded_reader import Reader
+from ..net.certificate_expiry import expires_at_us
 from ..net.egress import Egress
 from ..net.sessions.smtp_session import SmtpSession
-from ..net.tls_contexts import expires_at_us
 
 CONVERSATION_BYTES_MOST = 64 * 1024
 # By encryption.

@@ -12,9 +12,9 @@ from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, ProbePhase
 from ..check.target import BadTarget, read_host, read_host_port
+from ..net.certificate_expiry import expires_at_us
 from ..net.egress import Egress
 from ..net.sessions.starttls import start_tls
-from ..net.tls_contexts import expires_at_us
 
 WARN_DAYS = 14
 WARN_DAYS_MOST = 999

@@ -39,8 +39,9 @@ from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, ProbePhase
 from ..check.target import Url, read_url
+from ..net.certificate_expiry import expires_at_us
 from ..net.egress import Egress
-from ..net.tls_contexts import HTTP_ALPN, expires_at_us
+from ..net.tls_contexts import HTTP_ALPN
 
 # Limit of received bytes in one conversation, the handshake included.
 RECEIVED_BYTES_MOST = 128 * 1024

@@ -15,11 +15,11 @@ from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from ..check.target import BadTarget, redirected
 from . import http1, http2
+from .certificate_expiry import expires_at_us
 from .decompression import unpack
 from .dial import DialedConnection
 from .egress import Egress
 from .http_exchange import REDIRECTS_MOST, HttpRequest, HttpResponse, Stream, Version
-from .tls_contexts import expires_at_us
 
 __all__ = ["REDIRECTS_MOST", "HttpRequest", "HttpResponse", "Version", "fetch"]
 

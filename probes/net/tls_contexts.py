@@ -8,11 +8,9 @@ import os
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 import trio
-from cryptography import x509
 
 from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
@@ -20,7 +18,6 @@ from ..check.result import FailureClass, ProbePhase, UnknownReason
 
 CONTEXTS_MOST = 64
 HTTP_ALPN = ("http/1.1",)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,18 +128,6 @@ async def wrap(
         raise TargetFailure(FailureClass.TLS_ERROR) from error
     watch.done()
     return wrapped
-
-
-def expires_at_us(wrapped: "trio.SSLStream[trio.SocketStream]") -> int | None:
-    """Returns the end of the peer's certificate in µs since the epoch, None if unreadable."""
-    der = wrapped.getpeercert(binary_form=True)
-    if not der:
-        return None
-    try:
-        ends = x509.load_der_x509_certificate(der).not_valid_after_utc
-    except ValueError:
-        return None
-    return int((ends - _EPOCH).total_seconds()) * 1_000_000
 
 
 def _has_trust_store() -> bool:

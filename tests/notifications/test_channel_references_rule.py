@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.senders import SPECS
+from leadline.probes.senders.deliver import SPECS
 from leadline.storage.core.refusal import Refused
 from leadline.storage.notifications.transactions.channel_secrets import merged, references_of
 

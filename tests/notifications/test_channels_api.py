@@ -8,8 +8,8 @@ import pytest
 
 from leadline.http.notifications.schemas.notifications import ChannelType
 from leadline.probes.net.egress_policy import notify_policy
-from leadline.probes.senders import SPECS
 from leadline.probes.senders.channel_spec import MASK
+from leadline.probes.senders.deliver import SPECS
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.notifications.queries import channels
 from leadline.storage.notifications.tables import channels as table

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from leadline.probes.senders import SPECS
+from leadline.probes.senders.deliver import SPECS
 from leadline.storage.core.instant import HOUR
 from tests.support.app.cast import Api
 

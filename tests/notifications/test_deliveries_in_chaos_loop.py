@@ -115,7 +115,7 @@ async def expect_all(box: OutboxWorld, receiver: Receiver, streams: list[UUID]) 
 async def test_leasers_that_are_cancelled_anywhere(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leadline.probes.senders.SEND_SECONDS", 0.3)
+    monkeypatch.setattr("leadline.probes.senders.deliver.SEND_SECONDS", 0.3)
     box, chance = OutboxWorld(world), Random(11)
     streams = [uuid4() for _ in range(STREAMS)]
 

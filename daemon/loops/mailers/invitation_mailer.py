@@ -13,7 +13,7 @@ from uuid import UUID
 import trio
 from uuid_utils.compat import uuid7
 
-from ....probes.senders import NotDelivered, SendContext
+from ....probes.senders.send_result import NotDelivered, SendContext
 from ....probes.senders.subscriber_mail import SubscriberMail, send_letter
 from ....storage.accounts.rows import InvitationRow
 from ....storage.accounts.rules.invitation import LEASE_US, next_attempt_at

@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from ....probes.senders import NotDelivered, SendContext
+from ....probes.senders.send_result import NotDelivered, SendContext
 from ....probes.senders.subscriber_mail import SubscriberMail, send_letter
 from ....storage.core.instant import SECOND
 from ....storage.engine.keyring import Keyring

@@ -12,7 +12,7 @@ from typing import Final
 import trio
 from uuid_utils.compat import uuid7
 
-from ....probes.senders import NotDelivered, SendContext
+from ....probes.senders.send_result import NotDelivered, SendContext
 from ....probes.senders.subscriber_mail import SubscriberMail, send_letter
 from ....storage.accounts.rows import ResetRequestRow
 from ....storage.accounts.rules.password_reset import LEASE_US, TTL_WORDS, tried_again_at

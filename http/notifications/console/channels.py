@@ -11,8 +11,8 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from ....probes.senders import SPECS
 from ....probes.senders.channel_spec import ChannelSpec
+from ....probes.senders.deliver import SPECS
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from ....probes.senders import PERSONAL_SPECS
+from ....probes.senders.personal import PERSONAL_SPECS
 from ....storage.core.refusal import Refused
 from ....storage.notifications.rules.contact_method import LABEL_LONGEST
 from ....storage.notifications.rules.personal_rules import DELAY_SECONDS, Urgency

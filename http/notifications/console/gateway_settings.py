@@ -4,10 +4,10 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from ....probes.check.failure import LocalFailure, TargetFailure
-from ....probes.senders import NotDelivered
 from ....probes.senders.gateway import GatewayRequest, call_gateway, request_of
 from ....probes.senders.gateway_settings import PHONE, PhoneGateway
 from ....probes.senders.phone import plain_number
+from ....probes.senders.send_result import NotDelivered
 from ....storage.notifications.queries.gateway import gateway_in_force
 from ....storage.notifications.transactions.put_gateway import EDIT
 from ...ui.form_values import stripped, value_of

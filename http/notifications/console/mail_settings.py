@@ -4,7 +4,7 @@ from typing import Final
 
 from uuid_utils.compat import uuid7
 
-from ....probes.senders import NotDelivered
+from ....probes.senders.send_result import NotDelivered
 from ....probes.senders.subscriber_mail import SubscriberMail, send_letter
 from ....storage.accounts.queries.own_account import select_own_user
 from ....storage.notifications.transactions.put_mail import EDIT

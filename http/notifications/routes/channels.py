@@ -6,8 +6,9 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ....probes.senders import Message, NotDelivered, deliver
-from ....probes.senders.message import NotificationStatus
+from ....probes.senders.deliver import deliver
+from ....probes.senders.message import Message, NotificationStatus
+from ....probes.senders.send_result import NotDelivered
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ....storage.engine.keyring import CannotOpen

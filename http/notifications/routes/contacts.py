@@ -10,10 +10,12 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ....probes.senders import PERSONAL_SPECS, Message, NotDelivered, deliver_to_person
 from ....probes.senders.channel_spec import MASK
-from ....probes.senders.message import NotificationStatus
+from ....probes.senders.deliver import deliver_to_person
+from ....probes.senders.message import Message, NotificationStatus
+from ....probes.senders.personal import PERSONAL_SPECS
 from ....probes.senders.phone import VOICE
+from ....probes.senders.send_result import NotDelivered
 from ....storage.core.instant import to_text
 from ....storage.engine.keyring import CannotOpen
 from ....storage.notifications.queries.contact_methods import OwnContacts, select_own_contacts

@@ -7,7 +7,8 @@ from typing import Final
 import msgspec
 from uuid_utils.compat import uuid7
 
-from ....probes.senders import NotDelivered, deliver_signed
+from ....probes.senders.deliver import deliver_signed
+from ....probes.senders.send_result import NotDelivered
 from ....probes.senders.webhook import secret_from
 from ....storage.core.instant import to_text
 from ....storage.engine.keyring import CannotOpen

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from ....probes.senders import SPECS
+from ....probes.senders.deliver import SPECS
 from ...core.instant import Instant, from_text
 from ...core.refusal import Refused
 from ...oncall.rules.weekly_hours import WeeklyWindow, clock_minutes, weekday_numbers

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from ....probes.senders import SPECS
+from ....probes.senders.deliver import SPECS
 from ...core.instant import Instant, to_text
 from ...core.refusal import Refused
 from ...incidents.rows import AlertRouteRow

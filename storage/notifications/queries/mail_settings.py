@@ -8,10 +8,9 @@ from typing import Final
 
 import msgspec
 
-from ....probes.senders import SendContext
 from ....probes.senders.gateway_settings import PhoneGateway
 from ....probes.senders.mail_settings import MailSettings
-from ....probes.senders.send_result import OutgoingMail
+from ....probes.senders.send_result import OutgoingMail, SendContext
 from ...accounts.rows import SettingRow
 from ...accounts.tables.instance_settings import select_whole_setting
 from ...engine.keyring import CannotOpen, CipherContext, Keyring

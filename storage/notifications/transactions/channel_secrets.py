@@ -10,8 +10,8 @@ from uuid import UUID
 
 import msgspec
 
-from ....probes.senders import SPECS
 from ....probes.senders.channel_spec import MASK, ChannelSpec
+from ....probes.senders.deliver import SPECS
 from ...core.refusal import Refused
 from ...engine.keyring import CannotOpen, CipherContext, Keyring
 from ..rows import ChannelRow, ContactMethodRow

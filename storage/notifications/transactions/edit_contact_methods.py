@@ -11,7 +11,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ....probes.senders import PERSONAL_SPECS
+from ....probes.senders.personal import PERSONAL_SPECS
 from ....probes.senders.phone import PHONE_KINDS, plain_number
 from ...accounts.rows import INSTANCE
 from ...accounts.rules.access import Need, Permission, Principal

@@ -8,17 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.senders import (
-    PERSONAL_SPECS,
-    NotDelivered,
-    SendFailure,
-    deliver_to_person,
-    ntfy,
-    slack,
-    telegram,
-    webhook,
-)
 from leadline.probes.senders import direct_message as direct
+from leadline.probes.senders import ntfy, slack, telegram, webhook
+from leadline.probes.senders.deliver import deliver_to_person
 from leadline.probes.senders.gateway import request_of
 from leadline.probes.senders.gateway_settings import (
     GatewayCall,
@@ -27,6 +19,7 @@ from leadline.probes.senders.gateway_settings import (
     PhoneGateway,
     gateway_faults,
 )
+from leadline.probes.senders.personal import PERSONAL_SPECS
 from leadline.probes.senders.phone import (
     SMS_LONGEST,
     VOICE_LONGEST,
@@ -34,6 +27,7 @@ from leadline.probes.senders.phone import (
     sms_text,
     voice_text,
 )
+from leadline.probes.senders.send_result import NotDelivered, SendFailure
 from tests.support.peers.fake_services import a_message, means_of, service
 from tests.support.peers.servers import Prober, answer
 

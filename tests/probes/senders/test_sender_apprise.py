@@ -13,7 +13,8 @@ from leadline.probes.check.failure import TargetFailure
 from leadline.probes.check.result import FailureClass
 from leadline.probes.check.target import Url
 from leadline.probes.net.egress_policy import notify_policy
-from leadline.probes.senders import apprise, deliver
+from leadline.probes.senders import apprise
+from leadline.probes.senders.deliver import deliver
 from leadline.probes.senders.send_result import NotDelivered, SendFailure
 from tests.support.peers.fake_services import CANARY, a_message, means_of
 from tests.support.peers.servers import HANGS_SECONDS, Names, Prober
@@ -148,7 +149,7 @@ async def test_a_silent_service_ends_at_the_delivery_timeout(
     monkeypatch.setattr(apprise, "send_request", send_request)
     # Without the time of the library's first import.
     apprise._library()
-    monkeypatch.setattr("leadline.probes.senders.SEND_SECONDS", 0.5)
+    monkeypatch.setattr("leadline.probes.senders.deliver.SEND_SECONDS", 0.5)
     with trio.fail_after(HANGS_SECONDS), pytest.raises(NotDelivered) as caught:
         await deliver("apprise", a_message(), {"url": EXAMPLES["pover"]}, means_of(prober.reach))
     assert caught.value.reason == "timeout"

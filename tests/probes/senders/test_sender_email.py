@@ -15,7 +15,7 @@ import trustme
 
 from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.net.tls_contexts import TlsContexts
-from leadline.probes.senders import deliver
+from leadline.probes.senders.deliver import deliver
 from leadline.probes.senders.email import letter
 from leadline.probes.senders.message import NotificationStatus
 from leadline.probes.senders.send_result import NotDelivered, SendFailure
@@ -212,7 +212,7 @@ async def test_a_hostile_server_and_its_thread_end_in_time(
     verdict: SendFailure,
     reason: str,
 ) -> None:
-    monkeypatch.setattr("leadline.probes.senders.SEND_SECONDS", 0.5)
+    monkeypatch.setattr("leadline.probes.senders.deliver.SEND_SECONDS", 0.5)
     threads = trio.CapacityLimiter(4)
     reach = replace(prober.reach, threads=threads)
     async with serving(handler) as port:

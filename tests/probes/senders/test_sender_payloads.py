@@ -9,17 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.senders import (
-    SPECS,
-    discord,
-    ntfy,
-    opsgenie,
-    pagerduty,
-    slack,
-    teams,
-    telegram,
-)
+from leadline.probes.senders import discord, ntfy, opsgenie, pagerduty, slack, teams, telegram
 from leadline.probes.senders.channel_spec import MASK
+from leadline.probes.senders.deliver import SPECS
 from leadline.probes.senders.message import (
     LINE_LONGEST,
     LINES_MOST,

@@ -12,9 +12,10 @@ import trio
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from leadline.probes.net.egress_policy import notify_policy
-from leadline.probes.senders import deliver, deliver_signed, telegram
 from leadline.probes.senders import send_result as delivery
+from leadline.probes.senders import telegram
 from leadline.probes.senders import webhook as webhook_sender
+from leadline.probes.senders.deliver import deliver, deliver_signed
 from leadline.probes.senders.message import NotificationStatus
 from leadline.probes.senders.send_result import NotDelivered, SendFailure
 from tests.support.peers.fake_services import (
@@ -254,7 +255,7 @@ async def test_a_hostile_receiver_ends_in_time(
     handler: Callable[[trio.SocketStream], Awaitable[None]],
     reason: str,
 ) -> None:
-    monkeypatch.setattr("leadline.probes.senders.SEND_SECONDS", 0.5)
+    monkeypatch.setattr("leadline.probes.senders.deliver.SEND_SECONDS", 0.5)
     async with serving(handler) as port:
         config = config_of("webhook", f"http://127.0.0.1:{port}")
         with trio.fail_after(HANGS_SECONDS), pytest.raises(NotDelivered) as caught:

@@ -30,7 +30,7 @@ from leadline.http.wire.app_context import AppContext
 from leadline.http.wire.options import HttpOptions
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import notify_policy, probe_policy
-from leadline.probes.senders import SendContext
+from leadline.probes.senders.send_result import SendContext
 from leadline.probes.senders.webhook import secret_from
 from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.accounts.tables import api_tokens as tokens

@@ -15,7 +15,7 @@ from leadline.daemon.process.loop_runner import run_loop
 from leadline.daemon.runtime import limits
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
-from leadline.probes.senders import SendContext
+from leadline.probes.senders.send_result import SendContext
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.engine.pools import Pool
 from leadline.storage.notifications.rules.delivery_retry import ROOMS
