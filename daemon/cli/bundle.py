@@ -284,8 +284,11 @@ async def _send(
 ) -> tuple[PlanOutput, bytes]:
     where: UUID = await find_project(client, bundle.project, bundle.organization)
     path = f"/projects/{where}/bundle/{verb}{options.query}"
-    prefer = RESPOND_ASYNC if verb == "apply" else ""
-    answer = await in_time(client, "POST", path, body=document, prefer=prefer)
+    if verb == "apply":
+        answer = await in_time(client, "POST", path, body=document, prefer=RESPOND_ASYNC)
+    else:
+        # The timeout of the command bounds the whole of it.
+        answer = await client.ask("POST", path, body=document)
     error = answer.error
     if error is not None and (answer.status == 400 or _is_about_entry(error)):
         raise _pointed_at(text, error)

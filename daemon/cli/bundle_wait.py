@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .api_client import ApiClient, ApiResponse, NoResponse, read_json, refusal
 
-# Limit of one request. The whole wait has no limit by default.
+# Limit of one request that begins or reads an operation. The whole wait has no limit by default.
 REQUEST_SECONDS: Final = 60.0
 FIRST_PAUSE_SECONDS: Final = 0.2
 LAST_PAUSE_SECONDS: Final = 2.0

@@ -76,6 +76,16 @@ def begins(server: Server) -> None:
     server.says[APPLY] = http(operation("running", 0), "202 Accepted")
 
 
+def test_the_timeout_alone_bounds_a_plan(
+    server: Server, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan of thousands of objects takes longer than a request of an operation may."""
+    monkeypatch.setattr(bundle_wait, "REQUEST_SECONDS", 0.0)
+    server.says[PLAN] = http(plan_of(CREATED))
+    result = call(server, "bundle", "plan", file, "--exit-code")
+    assert result.exit_code == 3, result.output
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
