@@ -398,7 +398,7 @@ async def test_the_form_adds_a_layer_and_the_screen_states_gaps(api: Api) -> Non
     # Now is Monday 01:00 in Berlin.
     page = await seen(api)
     assert first_line(page) == "Nobody is on call until Monday 09:00"
-    assert "Nobody is on call in parts of the next four weeks." in page
+    assert "No person is on call in parts of the next four weeks." in page
     assert "<li>Monday 17:00 to Monday 21:00</li>" in page
     assert "Mara follows. " in page
     form |= {"ends": "2026-01-06T00:00", "act": "save"}

@@ -31,8 +31,8 @@ COVER_LABELS: Final = {
     "ends_at": "To",
     "return_starts_at": "In return from",
     "return_ends_at": "In return to",
-    "wanted_id": "Whom to ask",
-    "channel_id": "Whose duty",
+    "wanted_id": "Person to ask",
+    "channel_id": "Duty of",
     "note": "Note",
 }
 COVER_WORDS: Final = {
