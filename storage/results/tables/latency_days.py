@@ -50,22 +50,25 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
       from unnest(d.latencies) as r(latency_ms), lateral (select {SHIFT_SQL} as shift) s
       group by 1) counted) b
 where d.results >= {COUNTED_LEAST}
-on conflict (org, monitor, day) do update
-  set good = excluded.good, bad = excluded.bad, p50_ms = excluded.p50_ms, p95_ms = excluded.p95_ms,
-    p99_ms = excluded.p99_ms, buckets = excluded.buckets, counts = excluded.counts
 """
 
 
 _PUT_RAW: Final = _put(_RAW)
 _PUT_PACKED: Final = _put(_PACKED)
-# Days that were packed by an earlier version.
+# A trigger makes `bad` null in an updated row (migration 0043), so a row is replaced.
+_DELETE_DAY: Final = """
+delete from latency_days d
+using unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+where d.org = k.org and d.monitor = k.monitor and d.day = at(%(from_at)s)
+"""
+# Days that an earlier version packed, or counted without `bad`.
 _MISSING: Final = f"""
 select p.org, p.monitor, date_trunc('day', p.from_at, 'UTC'), sum(p.results)::bigint
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join packed_heartbeats p on p.org = k.org and p.monitor = k.monitor
     and p.from_at >= at(%(from_at)s) and p.from_at < at(%(until)s)
 where not exists (select from latency_days d where d.org = p.org and d.monitor = p.monitor
-  and d.day = date_trunc('day', p.from_at, 'UTC'))
+  and d.day = date_trunc('day', p.from_at, 'UTC') and d.bad is not null)
 group by 1, 2, 3 having sum(p.results) >= {COUNTED_LEAST} order by 1, 2, 3
 """
 _IN: Final = """
@@ -128,20 +131,24 @@ class CountedDay(msgspec.Struct, frozen=True):
 
 async def put_days_from_rows(tx: Tx, keys: Sequence[MonitorKey], day: TimeSpan) -> None:
     """Counts a day from its rows in the tables, while it is packed."""
-    those = {**key_arrays(keys, "monitors"), "from_at": day.from_, "until": day.until}
-    await tx.execute(_PUT_RAW, **those)
+    await _replace(tx, _PUT_RAW, keys, day)
 
 
 async def put_days_from_pieces(tx: Tx, keys: Sequence[MonitorKey], day: TimeSpan) -> None:
     """Counts a packed day again. The caller has locked the pieces."""
-    those = {**key_arrays(keys, "monitors"), "from_at": day.from_, "until": day.until}
-    await tx.execute(_PUT_PACKED, **those)
+    await _replace(tx, _PUT_PACKED, keys, day)
+
+
+async def _replace(tx: Tx, statement: str, keys: Sequence[MonitorKey], day: TimeSpan) -> None:
+    those = {**key_arrays(keys, "monitors"), "from_at": day.from_}
+    await tx.execute(_DELETE_DAY, **those)
+    await tx.execute(statement, until=day.until, **those)
 
 
 async def select_missing(
     tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan
 ) -> list[tuple[MonitorKey, Instant, int]]:
-    """Returns (monitor, start of a day, results) of pieces by day whose days are not counted.
+    """Returns (monitor, start of a day, results) of pieces by day that must be counted.
 
     In the order of the monitors.
     """

@@ -18,6 +18,7 @@ from leadline.storage.results.rules.latency_sketch import (
     SHIFT_SQL,
     bucket_of,
 )
+from leadline.storage.results.tables import latency_days
 from leadline.storage.results.tables.latency_days import COUNTED_LEAST, delete_old_days
 from leadline.storage.results.transactions import merge_week
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
@@ -153,3 +154,42 @@ async def test_long_ranges_have_the_stated_error(
         ]
         await delete_monitor(tx, world.editor, row.uid)
     assert await world.rows("select 1 from latency_days") == []
+
+
+_OF_DAYS = "select bad from latency_days order by day"
+# As an earlier version, which knows no `bad`, counts a day again after a late failed result.
+_BY_EARLIER = """
+update latency_days set good = good, p50_ms = p50_ms, p95_ms = p95_ms, p99_ms = p99_ms,
+  buckets = buckets, counts = counts
+where (org, monitor) = (select unnest(%(orgs)s::int[]), unnest(%(monitors)s::int[]))
+  and day = at(%(from_at)s) and at(%(until)s) > day
+"""
+
+
+async def test_an_earlier_version_makes_the_failures_of_a_day_unknown(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = await world.monitor()
+    begin = Instant(START - START % DAY)
+    await seal(world, begin)
+    items = [
+        {"ts": begin + day * DAY + n * 600 * SECOND, "latency_ms": n, "up": n % 9 != 5}
+        for day in range(7)
+        for n in range(60)
+    ]
+    async with world.pool.transaction("fill") as tx:
+        await tx.execute(_FILL, org=row.org, monitor=row.id, items=json.dumps(items))
+    await seal(world, Instant(begin + 9 * DAY))
+    await pack_all(world)
+    counted = [(7,)] * 7
+    assert await world.rows(_OF_DAYS) == counted
+    with monkeypatch.context() as patched:
+        patched.setattr(latency_days, "_DELETE_DAY", "select %(orgs)s, %(monitors)s, %(from_at)s")
+        patched.setattr(latency_days, "_PUT_PACKED", _BY_EARLIER)
+        late = Instant(begin + DAY + 15 * HOUR)
+        assert await record(world, row, late, up=False) == [StoreOutcome.HISTORY]
+    assert await world.rows(_OF_DAYS) == [(7,), (None,), *counted[2:]]
+    await compare_bins(world, row.key, begin)
+    await merge_all(world)
+    assert await world.rows(_OF_DAYS) == [(7,), (8,), *counted[2:]]
+    await compare_bins(world, row.key, begin)
