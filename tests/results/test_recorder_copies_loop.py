@@ -1,0 +1,133 @@
+"""The recorder copies a large batch of runs, and stores it under locks if it is rejected."""
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+import trio
+
+from leadline.daemon.loops import result_recorder
+from leadline.daemon.loops.result_recorder import Recorder
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.rules.incoming_result import (
+    IncomingResult,
+    StoreOutcome,
+    StoreResult,
+)
+from leadline.storage.results.transactions.record_steady import (
+    COPIED_LEAST,
+    copy_steady,
+    record_steady,
+)
+from tests.support.worlds.world import START, World
+
+HANGS_SECONDS = 30
+MONITORS = 4
+WINDOWS = COPIED_LEAST // MONITORS
+
+
+def run_of(world: World, row: MonitorRow, due: int) -> IncomingResult:
+    """Returns a run of the window due at an instant, in µs, that is not late."""
+    return world.result(
+        row,
+        Instant(due + SECOND),
+        True,
+        dues=(Instant(due),),
+        windowed=True,
+        covered_until=Instant(due + 60 * MINUTE),
+    )
+
+
+def batch_of(world: World, rows: Sequence[MonitorRow]) -> list[IncomingResult]:
+    dues = [START + n * MINUTE for n in range(1, WINDOWS + 1)]
+    return [run_of(world, row, due) for due in dues for row in rows]
+
+
+class Recording:
+    """A recorder whose batch is full with COPIED_LEAST results, and the copies that it makes."""
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.world = world
+        self.patch = monkeypatch
+        # Results of each call of `copy_steady`, and of those that returned.
+        self.begun: list[int] = []
+        self.copied: list[int] = []
+
+    async def record(
+        self,
+        rows: Sequence[MonitorRow],
+        arrivals: Sequence[IncomingResult],
+        taken: Sequence[IncomingResult] = (),
+    ) -> list[StoreResult]:
+        """Records a result of each monitor, which is steady then, and the arrivals as one batch.
+
+        Before the batch, another process stores the results of `taken`.
+        """
+        recorder = Recorder(self.world.pool, Bus(), lambda: self.world.now)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(recorder.run)
+            with trio.fail_after(HANGS_SECONDS):
+                await recorder.record_all([run_of(self.world, row, START) for row in rows])
+                await self._store(recorder, taken)
+                # The batch is not complete before it is full, however slow this host is.
+                self.patch.setattr(result_recorder, "LINGER_SECONDS", HANGS_SECONDS)
+                self.patch.setattr(result_recorder, "BATCH_MOST", len(arrivals))
+                self.patch.setattr(result_recorder, "copy_steady", self._copy)
+                found = await recorder.record_all(arrivals)
+            nursery.cancel_scope.cancel()
+        return found
+
+    async def _store(self, recorder: Recorder, taken: Sequence[IncomingResult]) -> None:
+        for each in taken:
+            version = recorder._standings[each.key].version
+            async with self.world.pool.statement("other") as tx:
+                steady = msgspec.structs.replace(each, version=version)
+                assert await record_steady(tx, [steady]) == [True]
+
+    async def _copy(self, tx: Tx, arrivals: Sequence[IncomingResult]) -> list[bool]:
+        self.begun.append(len(arrivals))
+        found = await copy_steady(tx, arrivals)
+        self.copied.append(sum(found))
+        return found
+
+
+async def stored(world: World, row: MonitorRow) -> tuple[list[Instant], list[tuple[Instant, str]]]:
+    beats, runs = await world.beats(row), await world.ledger(row)
+    return [ts for ts, _, _ in beats], [(due, verdict) for due, verdict, _ in runs]
+
+
+DUES = [Instant(START + n * MINUTE) for n in range(WINDOWS + 1)]
+WHOLE = ([Instant(due + SECOND) for due in DUES], [(due, "covered") for due in DUES])
+
+
+async def test_a_full_batch_of_runs_is_copied(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.now = START
+    rows = [await world.monitor() for _ in range(MONITORS)]
+    recording = Recording(world, monkeypatch)
+    found = await recording.record(rows, batch_of(world, rows))
+    assert recording.begun == recording.copied == [COPIED_LEAST]
+    assert [each.fate for each in found] == [StoreOutcome.LIVE] * COPIED_LEAST
+    for row in rows:
+        assert await stored(world, row) == WHOLE
+
+
+async def test_a_taken_window_leaves_the_batch_to_the_locked_path(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.now = START
+    rows = [await world.monitor() for _ in range(MONITORS)]
+    arrivals = batch_of(world, rows)
+    again = msgspec.structs.replace(arrivals[0], ts=Instant(arrivals[0].ts + SECOND))
+    recording = Recording(world, monkeypatch)
+    found = await recording.record(rows, [again, *arrivals[1:]], taken=arrivals[:1])
+    assert (recording.begun, recording.copied) == ([COPIED_LEAST], [])
+    assert [each.fate for each in found] == [StoreOutcome.DUPLICATE] + [StoreOutcome.LIVE] * (
+        COPIED_LEAST - 1
+    )
+    for row in rows:
+        assert await stored(world, row) == WHOLE
