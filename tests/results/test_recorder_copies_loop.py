@@ -1,6 +1,7 @@
 """The recorder copies a large batch of runs, and stores it under locks if it is rejected."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -131,3 +132,27 @@ async def test_a_taken_window_leaves_the_batch_to_the_locked_path(
     )
     for row in rows:
         assert await stored(world, row) == WHOLE
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"latency_ms": 2**31}, {"code": 2**31}, {"msg": "\ud800"}, {"condition": "\ud800"}],
+    ids=str,
+)
+async def test_only_a_value_that_cannot_be_stored_is_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    world.now = START
+    rows = [await world.monitor() for _ in range(MONITORS)]
+    arrivals = batch_of(world, rows)
+    bad = arrivals.pop()
+    recording = Recording(world, monkeypatch)
+    found = await recording.record(rows, [*arrivals, msgspec.structs.replace(bad, **given)])
+    assert (recording.begun, recording.copied) == ([COPIED_LEAST], [])
+    assert [each.fate for each in found] == [StoreOutcome.LIVE] * len(arrivals) + [
+        StoreOutcome.REFUSED
+    ]
+    assert found[-1].reason
+    for row in rows[:-1]:
+        assert await stored(world, row) == WHOLE
+    assert await stored(world, rows[-1]) == (WHOLE[0][:-1], WHOLE[1][:-1])
