@@ -9,7 +9,7 @@ import trio
 
 from leadline.daemon.loops import result_recorder
 from leadline.daemon.loops.result_recorder import Recorder
-from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.engine.pools import Tx
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.event_bus import Bus
@@ -56,6 +56,8 @@ class Recording:
         # Results of each call of `copy_steady`, and of those that returned.
         self.begun: list[int] = []
         self.copied: list[int] = []
+        # How long the transaction waits for a lock.
+        self.waits_us = 0
 
     async def record(
         self,
@@ -90,6 +92,7 @@ class Recording:
 
     async def _copy(self, tx: Tx, arrivals: Sequence[IncomingResult]) -> list[bool]:
         self.begun.append(len(arrivals))
+        self.world.now = Instant(self.world.now + self.waits_us)
         found = await copy_steady(tx, arrivals)
         self.copied.append(sum(found))
         return found
@@ -115,6 +118,27 @@ async def test_a_full_batch_of_runs_is_copied(
     assert [each.fate for each in found] == [StoreOutcome.LIVE] * COPIED_LEAST
     for row in rows:
         assert await stored(world, row) == WHOLE
+
+
+async def test_a_verdict_holds_at_the_instant_at_which_the_window_is_settled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.now = START
+    rows = [await world.monitor() for _ in range(MONITORS)]
+    recording = Recording(world, monkeypatch)
+    recording.waits_us = 2 * HOUR
+    arrivals = batch_of(world, rows)
+    arrivals[0] = msgspec.structs.replace(arrivals[0], covered_until=Instant(START - 1))
+    await recording.record(rows, arrivals)
+    assert recording.copied == [COPIED_LEAST]
+    settled = await world.rows(
+        "select verdict::text, settled_at <= due_at + interval '1 hour', count(*)"
+        " from expected_runs group by 1, 2 order by 1"
+    )
+    assert settled == [
+        ("covered", True, MONITORS + COPIED_LEAST - 1),
+        ("covered_late", True, 1),
+    ]
 
 
 async def test_a_taken_window_leaves_the_batch_to_the_locked_path(
