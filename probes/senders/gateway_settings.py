@@ -29,12 +29,17 @@ Method = Literal["POST", "PUT", "GET"]
 
 
 class GatewayCall(msgspec.Struct, frozen=True, kw_only=True):
-    """Request of a generic gateway. An empty `url` means that the gateway has no such service."""
+    """Request of a generic gateway. An empty `url` means that the gateway has no such service.
+
+    `has_headers`: whether secret headers are stored for it, None if a version that did not note it
+    stored the settings.
+    """
 
     url: str = ""
     method: Method = "POST"
     format: BodyFormat = "json"
     body: str = ""
+    has_headers: bool | None = None
 
     def __repr__(self) -> str:
         return f"GatewayCall({self.method})"
