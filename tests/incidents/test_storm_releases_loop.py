@@ -42,3 +42,17 @@ async def test_a_release_does_not_restart_the_delay(storm: Storm) -> None:
     await storm.later(GATHER_US)
     assert (await storm.pages())[1:] == [("a2", "And 1 more alert of the service.")]
     assert await storm.open_and_unpaged() == [("a3", "a2")]
+
+
+async def test_a_mute_of_the_previous_version_starts(storm: Storm) -> None:
+    """Its insert names no awaits_start."""
+    await storm.alerts(1, team="x")
+    await storm.run_pass()
+    await storm.mutes(60, "x", after_us=3 * MINUTE)
+    async with storm.world.pool.transaction("previous") as tx:
+        await tx.execute("update mutes set awaits_start = default")
+    await storm.later(MINUTE)
+    await storm.alerts(2, team="y")
+    await storm.later(2 * MINUTE)
+    await storm.later(GATHER_US + 2 * SECOND)
+    assert (await storm.pages())[1:] == [("a2", "And 1 more alert of the service.")]
