@@ -8,3 +8,7 @@ create index mutes_starting on mutes (starts_at) where awaits_start;
 -- Whether the keys of the process decrypt none of the stored values. Null: another process or part
 -- checks, or the process has not checked yet.
 alter table presences add column opens_nothing boolean;
+
+-- Incidents of the members of a service that started in a range.
+create index incidents_monitor_started on incidents (org, monitor, started_at)
+  where monitor is not null;
