@@ -123,6 +123,8 @@ def _call_faults(
         yield f"{name}.body", "must be JSON, with {to} and {text} inside strings"
     if len(headers) > HEADERS_MOST:
         yield f"{name}.headers", f"must have at most {HEADERS_MOST} entries"
+    if len({key.lower() for key in headers}) < len(headers):
+        yield f"{name}.headers", "must name each header once, in any case of its letters"
     for key, value in headers.items():
         if not _HEADER.fullmatch(key) or len(value) > HEADER_LONGEST or not _VALUE.fullmatch(value):
             yield f"{name}.headers", "must be names and values of HTTP headers"

@@ -104,6 +104,20 @@ async def test_another_api_is_previewed_and_tested(api: Api) -> None:
     assert {row[0] for row in rows} == {"settings:gateway provider=http"}
 
 
+async def test_a_header_is_given_once(api: Api) -> None:
+    reach_private(api)
+    url = "http://sms.example/send?to={to}"
+    for lines in ("X-Key: a\nX-Key: b", "Content-Type: a\ncontent-type: b"):
+        status, page = await typed(api, PATH, **http(url, sms_headers=lines))
+        assert status == 400
+        assert "Headers: each name is given once, " in page
+    assert (await setting(api))["configured"] is False
+    sms = {"url": url, "body": '{"t": "{text}"}', "headers": {"X-Key": "a", "x-key": "b"}}
+    given = {"provider": "http", "sms": sms}
+    refused = await call(api, "PUT", "/settings/gateway", given, status=400, who="global_admin")
+    assert refused["error"].startswith("sms.headers: must name each header once")
+
+
 async def test_a_save_keeps_no_secret_that_no_key_opens(api: Api) -> None:
     reach_private(api)
     right, wrong = api.context.keyring, Keyring(b"w" * 32)
