@@ -9,6 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Final, TypeVar
 from uuid import UUID
@@ -29,7 +30,7 @@ from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected, Tx
 from ...storage.incidents.tables import incident_escalations as ladders
 from ...storage.incidents.transactions.escalate_incident import escalate_if_due
-from ...storage.mutes.queries import is_mute_starting
+from ...storage.mutes.queries import select_starting_mutes
 from ...storage.mutes.transactions import start_due_mutes
 from ..runtime.wake_event import WakeEvent
 
@@ -47,6 +48,9 @@ PASS_SECONDS: Final = 10
 # Interval of the scan for subjects that no signal announced.
 ASTRAY_EVERY_US: Final = 30 * SECOND
 PUT_OFF_US: Final = 30 * SECOND
+# Projects of which one round starts the mutes, and the pause of one in which a row is locked.
+STARTING_MOST: Final = 100
+LOCKED_US: Final = SECOND
 
 
 @dataclass(slots=True)
@@ -93,6 +97,8 @@ class AlertProcessor:
         self._on_asked = on_asked
         self._put_off: dict[MonitorKey, Instant] = {}
         self._busy: set[MonitorKey] = set()
+        # Projects whose mutes start in a later pass.
+        self._unstarted: dict[tuple[int, int], Instant] = {}
         self._astray_at = Instant(0)
         self.wake = WakeEvent()
         self.counts = AlertCounters()
@@ -106,21 +112,26 @@ class AlertProcessor:
         now = self._clock()
         self._put_off = {key: until for key, until in self._put_off.items() if until > now}
         self._busy = set()
+        self._unstarted = {key: until for key, until in self._unstarted.items() if until > now}
         total = 0
         until = trio.current_time() + PASS_SECONDS
         for _ in range(ROUNDS_MOST):
             # A pass can be long if many monitors go down: each round uses the current instant.
-            keys, climbing = await self._due(self._clock())
+            keys, climbing, starting = await self._due(self._clock())
             for batch in _batches(keys):
                 await self._drive(batch)
             await self._climb(climbing)
+            # Last, because no page waits for it. The next round climbs what it makes due.
+            await self._start_mutes(starting)
             total += len(keys) + len(climbing)
-            if (not keys and not climbing) or trio.current_time() >= until:
+            if not (keys or climbing or starting) or trio.current_time() >= until:
                 break
         return total
 
-    async def _due(self, now: Instant) -> tuple[list[MonitorKey], list[tuple[UUID, str]]]:
-        """Returns the monitors whose outage is due, and the incidents whose escalation is due.
+    async def _due(
+        self, now: Instant
+    ) -> tuple[list[MonitorKey], list[tuple[UUID, str]], list[tuple[int, int]]]:
+        """Returns the due monitors and incidents, and the projects with mutes that start.
 
         Ends forgotten episodes if the scan for astray subjects is due.
         """
@@ -129,10 +140,10 @@ class AlertProcessor:
         if not is_astray_due:
             async with self._pool.statement("is_alert_due") as tx:
                 if not await is_anything_due(tx, now):
-                    return [], []
+                    return [], [], []
         left = {*self._put_off, *self._busy}
         async with self._pool.transaction("due_alerts", read_only=True) as tx:
-            is_mute_due = await is_mute_starting(tx)
+            starting = await select_starting_mutes(tx, STARTING_MOST)
             keys = await select_due_subjects(tx, now, AT_ONCE, sorted(left))
             if is_astray_due:
                 astray = await select_astray_subjects(tx, now, AT_ONCE)
@@ -142,12 +153,25 @@ class AlertProcessor:
                 forgotten = await episodes.select_forgotten(tx, AT_ONCE)
             climbing = await ladders.select_due_ladders(tx, now, AT_ONCE)
         await self._end_forgotten(forgotten)
-        if is_mute_due:
-            await self._pool.transact("start_mutes", start_due_mutes)
-            # The leaders of storms that a mute can affect are due now.
-            async with self._pool.transaction("due_escalations", read_only=True) as tx:
-                climbing = await ladders.select_due_ladders(tx, now, AT_ONCE)
-        return sorted(set(keys) - left), climbing
+        starting = [place for place in starting if place not in self._unstarted]
+        return sorted(set(keys) - left), climbing, starting
+
+    async def _start_mutes(self, places: Sequence[tuple[int, int]]) -> None:
+        """Starts due mutes, project by project. A project that fails is postponed."""
+        for org, project in places:
+            try:
+                started = await self._pool.transact(
+                    "start_mutes", partial(start_due_mutes, org=org, project=project)
+                )
+            except Unavailable:
+                raise
+            except Exception as error:
+                extra = {"cause": str(error), "key": (org, project)}
+                log.error("mutes cannot be started", extra=extra)
+                self._unstarted[org, project] = Instant(self._clock() + PUT_OFF_US)
+            else:
+                if not started:
+                    self._unstarted[org, project] = Instant(self._clock() + LOCKED_US)
 
     async def _end_forgotten(self, services: Sequence[ServiceKey]) -> None:
         """Ends episodes of services that no process evaluates, so that recipients are notified."""

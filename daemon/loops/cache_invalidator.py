@@ -55,10 +55,17 @@ class CacheInvalidator:
             return
         self._is_untold = False
         some = list(self._projects)[:EDITED_MOST]
-        async with self._pool.statement("notify_edited") as tx:
-            edited = await notify_edited(tx, self._process, some)
+        # Before the statement: an edit during it is announced by the next pass.
         for key in some:
             del self._projects[key]
+        try:
+            async with self._pool.statement("notify_edited") as tx:
+                edited = await notify_edited(tx, self._process, some)
+        except BaseException:
+            self._projects = {**dict.fromkeys(some), **self._projects}
+            # The loop passes again after its pause. A wakeup would end that of a lost database.
+            self._is_untold = True
+            raise
         if self._projects:
             self._is_untold = True
             self.wake.set()

@@ -28,6 +28,8 @@ log = logging.getLogger("leadline.self_monitor")
 PAUSE_SECONDS: Final = 15.0
 # The check of the keys reads every table with encrypted values.
 KEYS_EVERY_US: Final = 5 * MINUTE
+# Age after which the conditions of the last pass are not reported as metrics.
+CURRENT_US: Final = 2 * MINUTE
 
 
 class SelfMonitor:
@@ -64,9 +66,16 @@ class SelfMonitor:
         self.changes: Counter[tuple[str, str]] = Counter()
         self.reported: Counter[str] = Counter()
         self.passed_at: Instant | None = None
+        # The process start, so that passes that never succeed are seen.
+        self.began_at = clock()
         self.beats = 0
         self.failed_beats = 0
         self.beat_at: Instant | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Returns whether the reported conditions are those of now."""
+        return self.passed_at is not None and self._clock() - self.passed_at <= CURRENT_US
 
     @property
     def sends_heartbeats(self) -> bool:

@@ -9,7 +9,11 @@ from ..loops.self_monitor import SelfMonitor
 
 
 def self_families(monitor: SelfMonitor) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-    """Yields the counts of this process. An instant is absent until there was one."""
+    """Yields the counts of this process.
+
+    The instant of the last pass is the process start before the first one, so that an alert sees
+    passes that never succeed. Conditions are absent unless the last pass is recent.
+    """
     opened = CounterMetricFamily(
         "leadline_self_incidents_total",
         "Incidents about Leadline that this process opened and resolved.",
@@ -19,7 +23,7 @@ def self_families(monitor: SelfMonitor) -> Iterator[CounterMetricFamily | GaugeM
         for action in ("opened", "resolved"):
             opened.add_metric([kind.value, action], monitor.changes[kind.value, action])
     yield opened
-    if monitor.passed_at is not None:
+    if monitor.is_current:
         holding = GaugeMetricFamily(
             "leadline_self_conditions",
             "Reported conditions of Leadline that have not ended, as of the last pass.",
@@ -28,11 +32,11 @@ def self_families(monitor: SelfMonitor) -> Iterator[CounterMetricFamily | GaugeM
         for kind in SelfCondition:
             holding.add_metric([kind.value], monitor.reported[kind.value])
         yield holding
-        yield _instant(
-            "leadline_self_monitor_last_success_timestamp_seconds",
-            "Unix time of the last successful pass of self-monitoring.",
-            monitor.passed_at,
-        )
+    yield _instant(
+        "leadline_self_monitor_last_success_timestamp_seconds",
+        "Unix time of the last successful pass of self-monitoring, at first of the process start.",
+        monitor.began_at if monitor.passed_at is None else monitor.passed_at,
+    )
     if not monitor.sends_heartbeats:
         return
     beats = CounterMetricFamily(

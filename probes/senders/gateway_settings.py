@@ -29,12 +29,17 @@ Method = Literal["POST", "PUT", "GET"]
 
 
 class GatewayCall(msgspec.Struct, frozen=True, kw_only=True):
-    """Request of a generic gateway. An empty `url` means that the gateway has no such service."""
+    """Request of a generic gateway. An empty `url` means that the gateway has no such service.
+
+    `has_headers`: whether secret headers are stored for it, None if a version that did not note it
+    stored the settings.
+    """
 
     url: str = ""
     method: Method = "POST"
     format: BodyFormat = "json"
     body: str = ""
+    has_headers: bool | None = None
 
     def __repr__(self) -> str:
         return f"GatewayCall({self.method})"
@@ -118,6 +123,8 @@ def _call_faults(
         yield f"{name}.body", "must be JSON, with {to} and {text} inside strings"
     if len(headers) > HEADERS_MOST:
         yield f"{name}.headers", f"must have at most {HEADERS_MOST} entries"
+    if len({key.lower() for key in headers}) < len(headers):
+        yield f"{name}.headers", "must name each header once, in any case of its letters"
     for key, value in headers.items():
         if not _HEADER.fullmatch(key) or len(value) > HEADER_LONGEST or not _VALUE.fullmatch(value):
             yield f"{name}.headers", "must be names and values of HTTP headers"

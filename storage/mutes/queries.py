@@ -9,7 +9,7 @@ from ..engine.pools import Tx
 from .rows import MuteRow
 from .rules.label_matcher import BadMatcher, Labels, match_all, parse_matchers, plain_labels
 from .rules.mute import labels_of_monitor, labels_of_service
-from .tables import COLUMNS, FROM, select_mute
+from .tables import COLUMNS, FROM, select_mute, select_starting
 
 LISTED_MOST = 500
 # Those that have not ended come first, in the order of their end.
@@ -23,9 +23,6 @@ _IN_FORCE = f"""
 select {COLUMNS} {FROM}
 where x.org = any(%(orgs)s::int[]) and x.starts_at <= at(%(now)s) and x.ends_at > at(%(now)s)
 order by x.org, x.ends_at, x.id
-"""
-_IS_STARTING = """
-select exists (select from mutes where awaits_start and starts_at <= at(%(now)s))
 """
 _MONITORS = """
 select m.org, m.id, m.project, m.name, m.slug, m.type, r.region, m.tags
@@ -53,10 +50,9 @@ async def select_mutes_of(tx: Tx, org: int, project: int) -> list[MuteRow]:
     )
 
 
-async def is_mute_starting(tx: Tx) -> bool:
-    """Returns whether the start of a mute has come and is not handled."""
-    found: bool = await tx.value(_IS_STARTING, now=tx.now)
-    return found
+async def select_starting_mutes(tx: Tx, most: int) -> list[tuple[int, int]]:
+    """Returns (organization, project) of mutes whose start has come and is not handled."""
+    return await select_starting(tx, most)
 
 
 async def mutes_of_monitors(

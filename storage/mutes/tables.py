@@ -28,26 +28,39 @@ select id from monitors
 where uid = %(uid)s and org = %(org)s and project = %(project)s for key share
 """
 # The alerts that a muted leader covers, and of which no page has told, are released then.
-_LOOK_AGAIN = """
-update incidents l set escalate_at = at(%(now)s)
-where l.org = %(org)s and l.project = %(project)s and l.status <> 'resolved'
+_LEADERS = """
+l.org = %(org)s and l.project = %(project)s and l.status <> 'resolved'
   and l.escalate_at > at(%(now)s) and l.snoozed_until is null
   and (l.acknowledged_at is null or l.ack_expired_at is not null)
   and exists (select from incidents c where c.org = l.org and c.merged_into = l.id)
 """
+# The order is that of all transactions that lock several leaders.
+_LOOK_AGAIN = f"""
+with found as materialized (
+  select l.org, l.id from incidents l where {_LEADERS} order by l.id for update {{}})
+update incidents l set escalate_at = at(%(now)s) from found f
+where l.org = f.org and l.id = f.id
+"""
+_LOOK_AGAIN_NOW = _LOOK_AGAIN.format("")
+_LOOK_AGAIN_AT_FREE = _LOOK_AGAIN.format("skip locked")
+_IS_LEFT = f"select exists (select from incidents l where {_LEADERS})"
 _INSERT = """
 insert into mutes (org, uid, project, monitor, service, matchers, reason, starts_at, ends_at,
   author_label, created_at, awaits_start)
 values (%(org)s, %(uid)s, %(project)s, %(monitor)s, %(service)s, %(matchers)s, %(reason)s,
   at(%(starts_at)s), at(%(ends_at)s), %(label)s, at(%(now)s), at(%(starts_at)s) > at(%(now)s))
 """
-# The order is that of all transactions that start mutes.
+_STARTING = """
+select distinct org, project from mutes where awaits_start and starts_at <= at(%(now)s)
+order by org, project limit %(most)s
+"""
+# A mute that an edit has locked starts in a later pass.
 _START = """
 with begun as materialized (
-  select org, id from mutes where awaits_start and starts_at <= at(%(now)s)
-  order by org, id limit %(most)s for update)
+  select org, id from mutes
+  where org = %(org)s and project = %(project)s and awaits_start and starts_at <= at(%(now)s)
+  order by id for update skip locked)
 update mutes x set awaits_start = false from begun b where x.org = b.org and x.id = b.id
-returning x.org, x.project
 """
 _UPDATE = """
 update mutes set reason = %(reason)s, ends_at = at(%(ends_at)s)
@@ -81,9 +94,14 @@ async def insert_mute(tx: Tx, values: dict[str, Any]) -> None:
     await tx.execute(_INSERT, **values, now=tx.now)
 
 
-async def start_mutes(tx: Tx, most: int) -> set[tuple[int, int]]:
-    """Marks mutes whose start has come. Returns their (organization, project)."""
-    return {(org, project) for org, project in await tx.rows(_START, now=tx.now, most=most)}
+async def select_starting(tx: Tx, most: int) -> list[tuple[int, int]]:
+    """Returns (organization, project) of mutes whose start has come and is not handled."""
+    return [(org, project) for org, project in await tx.rows(_STARTING, now=tx.now, most=most)]
+
+
+async def start_mutes(tx: Tx, org: int, project: int) -> int:
+    """Marks the mutes of a project whose start has come. Returns their number."""
+    return await tx.execute(_START, org=org, project=project, now=tx.now)
 
 
 async def update_mute(tx: Tx, row: MuteRow, reason: str, ends_at: Instant) -> None:
@@ -102,4 +120,12 @@ async def prune_mutes(tx: Tx, org: int, project: int) -> None:
 async def look_at_storms_again(tx: Tx, org: int, project: int) -> None:
     """Makes the leaders of storms due, since a mute that starts can cover one."""
     tx.lock_rank(LockRank.INCIDENT, "leaders of storms")
-    await tx.execute(_LOOK_AGAIN, org=org, project=project, now=tx.now)
+    await tx.execute(_LOOK_AGAIN_NOW, org=org, project=project, now=tx.now)
+
+
+async def look_at_free_storms_again(tx: Tx, org: int, project: int) -> bool:
+    """Does so without a wait. Returns whether another transaction has locked no such leader."""
+    values = {"org": org, "project": project, "now": tx.now}
+    await tx.execute(_LOOK_AGAIN_AT_FREE, **values)
+    is_left: bool = await tx.value(_IS_LEFT, **values)
+    return not is_left

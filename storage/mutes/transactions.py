@@ -30,8 +30,6 @@ from .rules.mute import (
 )
 
 EDIT: Final = Permission(Need.EDITOR)
-# Mutes whose start one transaction handles. The next pass handles the others.
-STARTED_MOST: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +82,16 @@ async def create_mute(tx: Tx, principal: Principal, project: UUID, draft: MuteDr
     return row
 
 
-async def start_due_mutes(tx: Tx) -> int:
-    """Makes the leaders of storms due in the projects of mutes that start now.
+async def start_due_mutes(tx: Tx, org: int, project: int) -> int:
+    """Makes the leaders of storms due in a project with mutes that start now.
 
-    A leader that is muted from now on releases the alerts of which no page has told. Returns the
-    number of projects.
+    A leader that is muted from now on releases the alerts of which no page has told. Waits for no
+    lock: while another transaction has locked such a leader, the mutes stay to be started. Returns
+    the number of started mutes.
     """
-    places = await tables.start_mutes(tx, STARTED_MOST)
-    for org, project in sorted(places):
-        await tables.look_at_storms_again(tx, org, project)
-    return len(places)
+    if not await tables.look_at_free_storms_again(tx, org, project):
+        return 0
+    return await tables.start_mutes(tx, org, project)
 
 
 async def edit_mute(

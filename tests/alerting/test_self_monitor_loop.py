@@ -330,7 +330,14 @@ async def test_the_metrics_state_conditions_incidents_and_heartbeats(own: Own) -
             for sample in family.samples
         }
 
-    assert not [name for name, *_ in measured() if "timestamp" in name or "conditions" in name]
+    stamp = "leadline_self_monitor_last_success_timestamp_seconds"
+    assert [name for name, *_ in measured() if "timestamp" in name or "conditions" in name] == [
+        stamp
+    ]
+    # Passes that never succeed are seen.
+    began = own.world.now / 1e6
+    own.world.now = Instant(own.world.now + HOUR)
+    assert measured()[stamp,] == began
     await own.world.monitor(name="Shop")
     await own.passes(4 * MINUTE)
     kind, incidents = "region_without_prober", "leadline_self_incidents_total"
@@ -340,13 +347,16 @@ async def test_the_metrics_state_conditions_incidents_and_heartbeats(own: Own) -
     assert found["leadline_self_conditions", "store_lags"] == 0
     assert found["leadline_external_heartbeats_total", "sent"] == len(own.beats)
     last = "leadline_external_heartbeat_last_success_timestamp_seconds"
-    passed = found["leadline_self_monitor_last_success_timestamp_seconds",]
+    passed = found[stamp,]
     assert passed == own.world.now / 1e6
     assert 0 <= passed - found[last,] < 60
     await own.appears("core")
     await own.passes(4 * MINUTE, present=True)
     found = measured()
     assert (found[incidents, kind, "resolved"], found["leadline_self_conditions", kind]) == (1, 0)
+    own.world.now = Instant(own.world.now + loop_module.CURRENT_US + 1)
+    assert not [name for name, *_ in measured() if "conditions" in name]
+    assert measured()[stamp,] == found[stamp,]
 
 
 async def test_without_a_project_only_regions_are_reported(own: Own) -> None:

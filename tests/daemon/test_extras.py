@@ -119,7 +119,11 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str], int]] = {
         20,
     ),
     "LeadlineSelfMonitoringStalled": (
-        {"leadline_self_monitor_last_success_timestamp_seconds": "0x30"},
+        # The starts of two processes that never succeed.
+        {
+            'leadline_self_monitor_last_success_timestamp_seconds{role="api"}': "0x30",
+            'leadline_self_monitor_last_success_timestamp_seconds{role="scheduler"}': "60x30",
+        },
         {"leadline_self_monitor_last_success_timestamp_seconds": "0+60x30"},
         20,
     ),

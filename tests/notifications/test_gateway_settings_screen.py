@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from leadline.storage.engine.keyring import Keyring
 from tests.notifications.test_contact_methods_api import reach_private
 from tests.server.test_setting_screen import shown, typed
 from tests.support.app.cast import Api
@@ -101,3 +102,53 @@ async def test_another_api_is_previewed_and_tested(api: Api) -> None:
         assert (await setting(api))["sms"]["headers_set"] is False
     rows = await api.rows("select target from audit_entries where action = 'settings.gateway'")
     assert {row[0] for row in rows} == {"settings:gateway provider=http"}
+
+
+async def test_a_header_is_given_once(api: Api) -> None:
+    reach_private(api)
+    url = "http://sms.example/send?to={to}"
+    for lines in ("X-Key: a\nX-Key: b", "Content-Type: a\ncontent-type: b"):
+        status, page = await typed(api, PATH, **http(url, sms_headers=lines))
+        assert status == 400
+        assert "Headers: each name is given once, " in page
+    assert (await setting(api))["configured"] is False
+    sms = {"url": url, "body": '{"t": "{text}"}', "headers": {"X-Key": "a", "x-key": "b"}}
+    given = {"provider": "http", "sms": sms}
+    refused = await call(api, "PUT", "/settings/gateway", given, status=400, who="global_admin")
+    assert refused["error"].startswith("sms.headers: must name each header once")
+
+
+async def test_a_save_keeps_no_secret_that_no_key_opens(api: Api) -> None:
+    reach_private(api)
+    right, wrong = api.context.keyring, Keyring(b"w" * 32)
+    url = "http://sms.example/send?to={to}"
+
+    def under(keyring: Keyring) -> None:
+        object.__setattr__(api.context, "keyring", keyring)
+
+    form = {**http(url), "voice_url": url, "voice_body": '{"t": "{text}"}'}
+    twilio = {**NOTHING, "provider": "twilio", "account_sid": "AC1", "sender": "+4930123456"}
+    assert (await typed(api, PATH, **form, sms_headers="X-Key: s3cret"))[0] == 303
+    under(wrong)
+    found = await setting(api)
+    assert [found[one]["headers_set"] for one in ("sms", "voice")] == [True, False]
+    assert (await shown(api, PATH)).count("Stored.") == 1
+    status, page = await typed(api, PATH, **form)
+    assert status == 400
+    assert "Headers: must be given again or removed, as no configured key opens them." in page
+    under(right)
+    assert (await setting(api))["sms"]["headers_set"] is True
+    # The ways on: the headers, or a dash.
+    under(wrong)
+    assert (await typed(api, PATH, **form, sms_headers="X-Key: s3cret"))[0] == 303
+    assert (await setting(api))["sms"]["headers_set"] is True
+    under(right)
+    assert (await typed(api, PATH, **form))[0] == 400
+    assert (await typed(api, PATH, **form, sms_headers="-"))[0] == 303
+    assert (await setting(api))["sms"]["headers_set"] is False
+    assert (await typed(api, PATH, **twilio, auth_token="s3cret-token"))[0] == 303
+    under(wrong)
+    status, page = await typed(api, PATH, **twilio)
+    assert status == 400
+    assert "Auth token: must be given again, as no configured key opens it." in page
+    assert (await typed(api, PATH, **twilio, auth_token="other-token"))[0] == 303

@@ -11,6 +11,7 @@ import pytest
 
 from leadline.http.ui.formatting import duration
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_text
+from leadline.storage.incidents.queries import response_times
 from tests.conftest import FROZEN_NOW
 from tests.oncall.test_oncall_screen import text_of
 from tests.support.app.cast import Api
@@ -84,6 +85,7 @@ async def test_a_time_that_no_incident_has_is_withheld_with_its_reason(api: Api)
         "covered": 0,
         "open": 0,
         "unacknowledged": 0,
+        "deleted_monitors": 0,
         "time_to_acknowledge_withheld": "no_incidents",
         "time_to_resolve_withheld": "no_incidents",
     }
@@ -128,6 +130,68 @@ async def test_an_incident_of_a_monitor_counts_while_it_is_a_member(api: Api) ->
     assert (said["incidents"], said["open"]) == (3, 1)
     assert said["time_to_acknowledge"]["longest_us"] == 15 * SECOND
     assert said["time_to_acknowledge"]["count"] == 3
+
+
+async def test_consecutive_terms_of_a_member_count_an_incident_once(api: Api) -> None:
+    path = await declared(api, members=2)
+    ((key, uid), (other, _)) = await api.rows("select id, uid from monitors order by id")
+    for revision in (1, 2):
+        await call(api, "PUT", f"{path}/declaration", document(uid, revision=revision))
+    for revision, days in ((1, 20), (2, 10), (3, 5)):
+        await governs(api, revision, FROZEN_NOW - days * DAY)
+    for days in (40, 20, 15, 10, 5, 1):
+        await incident(api, path, FROZEN_NOW - days * DAY, monitor=key)
+        await incident(api, path, FROZEN_NOW - days * DAY, monitor=other)
+    # The other one was a member for ten days.
+    assert (await times(api, path))["incidents"] == 5 + 2
+
+
+async def test_the_answer_states_that_members_were_deleted(api: Api) -> None:
+    path = await declared(api, members=2)
+    first, second = await api.rows("select id, uid from monitors order by id")
+    await governs(api, 1, FROZEN_NOW - 20 * DAY)
+    await call(api, "PUT", f"{path}/declaration", document(first[1], revision=1))
+    await governs(api, 2, FROZEN_NOW - 10 * DAY)
+    for monitor in (first, second):
+        await incident(api, path, FROZEN_NOW - 15 * DAY, resolved=HOUR, monitor=monitor[0])
+    said = await times(api, path)
+    assert (said["incidents"], said["deleted_monitors"]) == (2, 0)
+    await call(api, "DELETE", f"/monitors/{second[1]}", None, 204)
+    said = await times(api, path)
+    assert (said["incidents"], said["deleted_monitors"]) == (1, 1)
+    later = await times(api, path, 200, **{"from": to_text(Instant(FROZEN_NOW - 10 * DAY))})
+    assert later["deleted_monitors"] == 0
+    page = await text_of(await api.ask("viewer", "GET", f"/services/{uid_of(path)}"))
+    assert "without those of 1 deleted monitor" in page
+
+
+@pytest.mark.parametrize(
+    ("bound", "reason"),
+    [
+        ("INCIDENTS_MOST", "too_many_incidents"),
+        ("REVISIONS_MOST", "too_many_revisions"),
+        ("TERMS_MOST", "too_many_revisions"),
+    ],
+)
+async def test_too_much_to_compute_is_withheld_and_the_screen_answers(
+    api: Api, monkeypatch: pytest.MonkeyPatch, bound: str, reason: str
+) -> None:
+    path = await declared(api, members=2)
+    await governs(api, 1, FROZEN_NOW - 20 * DAY)
+    ((key, uid), _) = await api.rows("select id, uid from monitors order by id")
+    await call(api, "PUT", f"{path}/declaration", document(uid, revision=1))
+    await governs(api, 2, FROZEN_NOW - 10 * DAY)
+    for days in (1, 2):
+        await incident(api, path, FROZEN_NOW - days * DAY, monitor=key)
+    monkeypatch.setattr(response_times, bound, 2)
+    assert (await times(api, path))["incidents"] == 2
+    monkeypatch.setattr(response_times, bound, 1)
+    said = await times(api, path)
+    assert said["incidents_withheld"] == reason
+    assert said["time_to_resolve_withheld"] == reason
+    assert "incidents" not in said
+    page = await text_of(await api.ask("viewer", "GET", f"/services/{uid_of(path)}"))
+    assert "Too many" in page
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -1,14 +1,18 @@
 """Edits of one process invalidate the caches of the others; several edits send one notification."""
 
 from collections.abc import Collection
-from uuid import uuid4
+from uuid import UUID, uuid4
 
+import pytest
 import trio
 
+from leadline.daemon.loops import cache_invalidator
 from leadline.daemon.loops.cache_invalidator import CacheInvalidator, hear
+from leadline.daemon.runtime.wake_event import WakeEvent
 from leadline.storage.accounts.rules.access import Scope
-from leadline.storage.engine.edit_notify import EDITED, EDITED_MOST
-from leadline.storage.engine.pools import Pool
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine.edit_notify import EDITED, EDITED_MOST, EditedProject
+from leadline.storage.engine.pools import Pool, Tx
 from leadline.storage.results.event_bus import Bus, EditEvent
 from tests.support.worlds.world import World
 
@@ -81,6 +85,36 @@ async def test_each_process_publishes_the_projects_of_all_edits_once(
     for bus, listener in zip(buses, listeners, strict=True):
         bus.close()
         assert await listener.next() is None
+
+
+async def test_an_edit_during_a_notification_and_a_failed_one_are_announced(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edits, project = CacheInvalidator(world.pool, uuid4(), Bus()), Scope(world.org, world.project)
+    sent: list[list[tuple[int, int]]] = []
+
+    async def notify(
+        _tx: Tx, _process: UUID, projects: Collection[tuple[int, int]]
+    ) -> list[EditedProject]:
+        sent.append(list(projects))
+        match len(sent):
+            case 1:
+                edits.note(project)
+            case 2:
+                raise Unavailable("gone")
+        return []
+
+    monkeypatch.setattr(cache_invalidator, "notify_edited", notify)
+    edits.note(project)
+    await edits.pass_once()
+    edits.wake = WakeEvent()
+    with pytest.raises(Unavailable):
+        await edits.pass_once()
+    # The pause after a failure is kept.
+    assert not await edits.wake.wait(0)
+    await edits.pass_once()
+    await edits.pass_once()
+    assert sent == [[(world.org, world.project)]] * 3
 
 
 async def test_a_listener_reports_when_it_hears(pool: Pool, dsn: str) -> None:

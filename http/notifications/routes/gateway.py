@@ -18,10 +18,14 @@ async def read(ask: Request) -> GatewayView:
     async with ask.context.pool.transaction("read_gateway", read_only=True) as tx:
         settings, secrets_set = await select_gateway_shown(tx)
         gateway = await gateway_in_force(tx, ask.context.keyring)
-    sms_set, voice_set = secrets_set, secrets_set
     if gateway is not None:
         secrets = gateway.secrets
         sms_set, voice_set = bool(secrets.sms_headers), bool(secrets.voice_headers)
+    else:
+        sms_set, voice_set = (
+            secrets_set and bool(one.url) and one.has_headers is not False
+            for one in (settings.sms, settings.voice)
+        )
     return GatewayView(
         configured=bool(settings.provider),
         provider=settings.provider,

@@ -14,7 +14,7 @@ Headers = dict[str, Annotated[str, Meta(max_length=1_024)]]
 class GatewayService(Schema, frozen=True, kw_only=True):
     """Request of a generic gateway. `url` and `body` contain {to} and {text}.
 
-    `headers_set`: headers are stored. If no key decrypts the secrets, it is that of `secrets_set`.
+    `headers_set`: headers are stored. If no key decrypts them, a write that keeps them is refused.
     """
 
     url: str

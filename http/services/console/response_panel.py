@@ -11,6 +11,11 @@ from ...ui.reliability_text import ReliabilityText
 
 RESPONSE_RANGES: Final[Mapping[str, int]] = {"7d": 7 * DAY, "30d": 30 * DAY, "90d": 90 * DAY}
 
+_TOO_MANY: Final[Mapping[str, str]] = {
+    "too_many_incidents": "Too many incidents to compute it",
+    "too_many_revisions": "Too many changes of the members to compute it",
+}
+
 
 def response_span(name: str, now: Instant) -> TimeSpan:
     """Returns the range up to now. An incident of this instant is in it."""
@@ -19,11 +24,17 @@ def response_span(name: str, now: Instant) -> TimeSpan:
 
 def response_figures(times: ResponseTimes) -> list[tuple[str, ReliabilityText]]:
     """Returns (label, figure). A figure without an incident is a dash with the reason."""
+    if times.withheld:
+        why = ReliabilityText(NOTHING, _TOO_MANY[times.withheld], withheld=True)
+        return [("Incidents", why), ("Time to acknowledge", why), ("Time to resolve", why)]
     state = [f"{times.open} open"] if times.open else []
     if times.unacknowledged:
         state.append(f"{times.unacknowledged} not acknowledged")
     if times.covered:
         state.append(f"{times.covered} covered by the page of another alert")
+    if times.deleted_monitors:
+        gone = count(times.deleted_monitors, "deleted monitor")
+        state.append(f"without those of {gone}")
     none = "" if times.incidents else "No incidents"
     return [
         ("Incidents", ReliabilityText(f"{times.incidents}", ", ".join(state))),

@@ -32,10 +32,12 @@ class ServiceResponseTimes(Schema, frozen=True, kw_only=True, rename={"from_": "
     from_: InstantText
     to: InstantText
     as_of: InstantText
-    incidents: int
-    covered: int
-    open: int
-    unacknowledged: int
+    incidents: int | UnsetType = UNSET
+    covered: int | UnsetType = UNSET
+    open: int | UnsetType = UNSET
+    unacknowledged: int | UnsetType = UNSET
+    incidents_withheld: str | UnsetType = UNSET
+    deleted_monitors: int | UnsetType = UNSET
     time_to_acknowledge: ResponseTime | UnsetType = UNSET
     time_to_acknowledge_withheld: str | UnsetType = UNSET
     time_to_resolve: ResponseTime | UnsetType = UNSET

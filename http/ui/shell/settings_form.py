@@ -271,7 +271,10 @@ def _typed(ask: Request, row: SettingField) -> str:
 
 
 def _headers(name: str, text: str) -> dict[str, str]:
-    """Returns the headers of lines, {} for a dash."""
+    """Returns the headers of lines, {} for a dash.
+
+    Raises: Refused invalid, also for a name that is given twice.
+    """
     if text.strip() == "-":
         return {}
     found: dict[str, str] = {}
@@ -281,5 +284,7 @@ def _headers(name: str, text: str) -> dict[str, str]:
             continue
         if not colon or not key.strip() or not value.strip():
             raise Refused("invalid", name, "each line must be a name, a colon and a value")
+        if key.strip().lower() in (one.lower() for one in found):
+            raise Refused("invalid", name, f"each name is given once, {key.strip()} is repeated")
         found[key.strip()] = value.strip()
     return found

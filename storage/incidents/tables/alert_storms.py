@@ -29,13 +29,29 @@ where i.uid = %(uid)s and i.external_key is not null and i.last_escalated_at is 
   and i.snoozed_until is null
 order by l.id limit %(most)s
 """
+# A released alert keeps the delay that has passed: its first step is due at the given instant, or
+# later if its own delay ends later. Its escalation starts after the pages of the other leaders,
+# because these did not tell of it.
 _RELEASE = """
-update incidents set merged_into = null, escalate_at = at(%(due_at)s),
-  escalation_started_at = at(%(due_at)s), updated_at = at(%(now)s)
-where org = %(org)s and merged_into = %(leader)s and status <> 'resolved'
+update incidents i set merged_into = null, escalate_at = f.started_at + f.delay,
+  escalation_started_at = f.started_at, updated_at = at(%(now)s)
+from (
+  select c.org, c.id, coalesce(c.escalation_started_at, c.created_at) as began_at, d.delay,
+    greatest(coalesce(c.escalation_started_at, c.created_at), at(%(due_at)s) - d.delay, (
+      select max(l.last_escalated_at) + interval '1 microsecond' from incidents l
+      where l.org = c.org and l.service = c.service and l.external_key is not null
+        and l.status <> 'resolved' and l.escalation_policy = c.escalation_policy
+        and l.merged_into is null and l.last_escalated_at > at(%(after)s))) as started_at
+  from incidents c left join escalation_policies p
+      on p.org = c.org and p.id = c.escalation_policy
+    cross join lateral (
+      select coalesce(p.after_seconds[1], 0) * interval '1 second' as delay) d
+  where c.org = %(org)s and c.merged_into = %(leader)s) f
+where i.org = %(org)s and i.merged_into = %(leader)s and i.status <> 'resolved'
+  and f.org = i.org and f.id = i.id
 """
 _RELEASE_UNTOLD = f"""{_RELEASE}
-  and coalesce(coalesce(escalation_started_at, created_at) > at(%(paged_at)s), true)
+  and coalesce(f.began_at > at(%(paged_at)s), true)
 """
 # Alerts whose first page is awaited and that the leader covers. A wait that ends now, such as for
 # the support hours, ends for all of them. The values of the leader are given, so that the planner
@@ -108,21 +124,36 @@ def _values(leader: IncidentRow) -> dict[str, Any]:
     }
 
 
-async def release_covered(tx: Tx, org: int, leader: int, due_at: Instant) -> int:
-    """Makes the open alerts that a resolved leader covered due at an instant."""
-    return await tx.execute(_RELEASE, org=org, leader=leader, due_at=due_at, now=tx.now)
+async def release_covered(tx: Tx, org: int, leader: int, due_at: Instant, after: Instant) -> int:
+    """Makes the open alerts due that a resolved leader covered.
+
+    Args:
+        due_at: earliest instant of their first step.
+        after: instant after which a leader that has paged may cover them.
+    """
+    return await tx.execute(
+        _RELEASE, org=org, leader=leader, due_at=due_at, after=after, now=tx.now
+    )
 
 
 async def release_untold(
-    tx: Tx, org: int, leader: int, paged_at: Instant | None, due_at: Instant
+    tx: Tx, org: int, leader: int, paged_at: Instant | None, due_at: Instant, after: Instant
 ) -> int:
     """Makes the open alerts due that a locked leader covers and whose page has not told of them.
 
     Args:
         paged_at: the last page of the leader, None before the first.
+        due_at: earliest instant of their first step.
+        after: instant after which a leader that has paged may cover them.
     """
     return await tx.execute(
-        _RELEASE_UNTOLD, org=org, leader=leader, paged_at=paged_at, due_at=due_at, now=tx.now
+        _RELEASE_UNTOLD,
+        org=org,
+        leader=leader,
+        paged_at=paged_at,
+        due_at=due_at,
+        after=after,
+        now=tx.now,
     )
 
 

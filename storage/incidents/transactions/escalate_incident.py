@@ -153,7 +153,8 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
         is_gap = not has_people and _asks_schedules(ladder, steps)
         last_at = tx.now
         if has_people and not _is_taken_up(row):
-            await alert_storms.cover(tx, row, started_by=tx.now)
+            # One whose delay has not ended keeps it: the leader can be resolved before.
+            await alert_storms.cover(tx, row, due_by=tx.now, started_by=tx.now)
     again = next_at(ladder, row.escalation_started_at, taken, last_at)
     if is_gap:
         taken, again = steps[0] - 1, Instant(tx.now + LOOK_AGAIN_US)

@@ -21,7 +21,7 @@ from ...notifications.transactions.enqueue_notifications import (
     enqueue_webhooks,
 )
 from ..rows import IncidentRow, UpdateRow
-from ..rules.alert_storm import GATHER_US
+from ..rules.alert_storm import GATHER_US, STORM_US
 from ..rules.incident import (
     IncidentImpact,
     IncidentSource,
@@ -150,8 +150,8 @@ async def write_entry(
         row = structs.replace(row, resolved_at=tx.now, escalate_at=None)
     await incidents.advance_incident(tx, row)
     if entry.status is IncidentStatus.RESOLVED:
-        due_at = Instant(tx.now + GATHER_US)
-        await alert_storms.release_covered(tx, row.org, row.id, due_at)
+        due_at, after = Instant(tx.now + GATHER_US), Instant(tx.now - STORM_US)
+        await alert_storms.release_covered(tx, row.org, row.id, due_at, after)
     update = await _insert_update(tx, row, entry)
     if entry.status is IncidentStatus.RESOLVED:
         page = recovery_page(row, update)
@@ -165,8 +165,9 @@ async def release_untold(tx: Tx, row: IncidentRow) -> None:
     Call it when no page of the alert is to come. `row` has the last page.
     """
     if row.external_key is not None:
-        due_at = Instant(tx.now + GATHER_US)
-        await alert_storms.release_untold(tx, row.org, row.id, row.last_escalated_at, due_at)
+        due_at, after = Instant(tx.now + GATHER_US), Instant(tx.now - STORM_US)
+        paged_at = row.last_escalated_at
+        await alert_storms.release_untold(tx, row.org, row.id, paged_at, due_at, after)
 
 
 async def _insert_update(

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ....probes.senders.gateway_settings import (
+    GatewayCall,
     GatewaySecrets,
     GatewaySettings,
     PhoneGateway,
@@ -18,7 +20,7 @@ from ...accounts.transactions.write_setting import write_setting
 from ...core.refusal import Refused
 from ...engine.keyring import CannotOpen, Keyring
 from ...engine.pools import Tx
-from ..queries.gateway import NAME, select_gateway
+from ..queries.gateway import NAME, select_gateway, select_gateway_shown
 
 EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
@@ -41,13 +43,15 @@ async def put_gateway(
 ) -> None:
     """Stores the gateway. A change of an address requires its secrets again.
 
-    Raises: Refused forbidden, encryption_key_missing, invalid with its field.
+    Raises: Refused forbidden, encryption_key_missing, invalid with its field: also if a secret is
+        kept that no key decrypts.
     """
     demand(principal, EDIT, None)
     try:
         before = await select_gateway(tx, keyring)
     except CannotOpen:
         before = None
+        _expect_replaced(given, draft, (await select_gateway_shown(tx))[0])
     secrets = GatewaySecrets(
         auth_token=draft.auth_token or _kept_token(given, before),
         sms_headers=_kept_headers("sms", given, draft.sms_headers, before),
@@ -57,11 +61,40 @@ async def put_gateway(
         secrets = GatewaySecrets()
     for field, rule in gateway_faults(PhoneGateway(given, secrets)):
         raise Refused("invalid", field, rule)
-    value = msgspec.json.encode(given).decode()
+    sms = replace(given.sms, has_headers=bool(secrets.sms_headers))
+    voice = replace(given.voice, has_headers=bool(secrets.voice_headers))
+    value = msgspec.json.encode(replace(given, sms=sms, voice=voice)).decode()
     secret = "" if secrets == GatewaySecrets() else msgspec.json.encode(secrets).decode()
     if await write_setting(tx, NAME, value, secret, keyring):
         target = f"settings:gateway provider={given.provider or 'none'}"
         await audit(tx, principal, INSTANCE, "settings.gateway", target)
+
+
+def _expect_replaced(
+    given: GatewaySettings, draft: GatewaySecretsDraft, stored: GatewaySettings
+) -> None:
+    """Checks that a write replaces or removes all stored secrets, which no key decrypts.
+
+    Raises: Refused invalid with the field of a secret that the write would keep.
+    """
+    if not given.provider:
+        return
+    account = (given.base_url, given.account_sid)
+    if (
+        stored.account_sid
+        and account == (stored.base_url, stored.account_sid)
+        and not draft.auth_token
+    ):
+        raise Refused("invalid", "auth_token", "must be given again, as no configured key opens it")
+    services: tuple[tuple[str, GatewayCall, GatewayCall, dict[str, str] | None], ...] = (
+        ("sms", given.sms, stored.sms, draft.sms_headers),
+        ("voice", given.voice, stored.voice, draft.voice_headers),
+    )
+    for service, new, old, headers in services:
+        may_have = bool(old.url) and old.has_headers is not False
+        if new.url and may_have and headers is None:
+            fault = "must be given again or removed, as no configured key opens them"
+            raise Refused("invalid", f"{service}.headers", fault)
 
 
 def _kept_token(given: GatewaySettings, before: PhoneGateway | None) -> str:
