@@ -347,6 +347,40 @@ async def test_an_error_is_named_and_nothing_is_written(api: Api) -> None:
     assert await listed(api, "notification-channels") == {}
 
 
+async def test_a_list_that_is_too_long_is_refused_before_its_names_are_looked_up(api: Api) -> None:
+    unknown = {"person": "x@y"}
+    layer = {**DAY, "layers": [], "participants": [unknown]}
+    window = {"from": "09:00", "to": "10:00"}
+    override = {**unknown, "starts_at": ANCHOR, "ends_at": ANCHOR}
+
+    def schedule(**settings: Any) -> dict[str, Any]:
+        return {"schedules": {"day": {**layer, **settings}}}
+
+    def policy(steps: int, targets: int) -> dict[str, Any]:
+        step = {"after_seconds": 0, "targets": [{"policy": "one"}] * targets}
+        return {"escalation_policies": {"one": {"steps": [step] * steps}}}
+
+    inner = {key: value for key, value in layer.items() if key in ("shift_seconds", "anchor_at")}
+    inner |= {"name": "a", "participants": [unknown] * 101}
+    day, one = "schedules.day", "escalation_policies.one"
+    for sections, field, most in (
+        (schedule(participants=[unknown] * 101), f"{day}.participants", "at most 100"),
+        (schedule(layers=[inner]), f"{day}.layers[0].participants", "at most 100"),
+        (schedule(layers=[inner] * 20), f"{day}.layers", "at most 19"),
+        (schedule(restrictions=[window] * 51), f"{day}.restrictions", "at most 50"),
+        (schedule(overrides=[override] * 201), f"{day}.overrides", "at most 200"),
+        (policy(21, 1), f"{one}.steps", "1 to 20"),
+        (policy(1, 21), f"{one}.steps[0].targets", "1 to 20"),
+        (
+            {"routes": {"rules": [{"matchers": "a", "service": "x"}] * 101}},
+            "routes.rules",
+            "at most 100",
+        ),
+    ):
+        answer = await ask(api, "plan", bundle(**sections), 400)
+        assert answer == {"error": f"{field}: must have {most} entries"}
+
+
 async def test_the_limit_of_a_project_is_checked_before_a_write(api: Api) -> None:
     many = {f"c{n}": {"type": "ntfy", "config": {"topic": "a"}} for n in range(99)}
     await applied(api, bundle(channels=many))

@@ -362,11 +362,10 @@ def resolve_target(
         Refused invalid if it is unknown, or several objects have its name.
     """
     if isinstance(entry.person, str):
-        address = entry.person.lower()
-        found = [uid for uid, email in place.people.items() if email.lower() == address]
-        if not found:
+        account = place.accounts.get(entry.person.lower())
+        if account is None:
             raise Refused("invalid", f"{path}.person", "is not a member of the project")
-        return TargetKind.PERSON, found[0]
+        return TargetKind.PERSON, account
     if isinstance(entry.channel, str):
         own = resolve_named(f"{path}.channel", entry.channel, place.channels)
         return TargetKind.CHANNEL, UUID(own)

@@ -31,8 +31,7 @@ from ...oncall.rules.escalation import (
     EscalationStep,
     EscalationTarget,
     TargetKind,
-    nested_in,
-    nesting_fault,
+    nesting_faults,
 )
 from ...oncall.tables.escalation_policies import (
     lock_shared_policy,
@@ -229,11 +228,11 @@ async def _expect_nesting(
     ladders = await select_ladders_of(tx, place.home.org, place.home.id)
     mine = {uid: keys[place.policies.uids[uid]] for uid in wanted.drafts}
     ladders.update({mine[uid]: _ladder(draft, keys) for uid, draft in wanted.drafts.items()})
+    faults = nesting_faults(ladders)
     for uid in wanted.acts:
-        fault = nesting_fault(_reachable(ladders, mine[uid]))
-        if fault is not None:
+        if (fault := faults.get(mine[uid])) is not None:
             raise Refused("invalid", f"escalation_policies.{uid}.steps", fault)
-    if (fault := nesting_fault(ladders)) is not None:
+    if (fault := next(iter(faults.values()), None)) is not None:
         raise Refused("invalid", "escalation_policies", f"a policy that names them {fault}")
 
 
@@ -251,16 +250,6 @@ def _ladder(draft: PolicyDraft, keys: Mapping[UUID, int]) -> EscalationPolicy:
             for step in draft.steps
         )
     )
-
-
-def _reachable(ladders: Mapping[int, EscalationPolicy], root: int) -> dict[int, EscalationPolicy]:
-    found: dict[int, EscalationPolicy] = {}
-    wanted = {root}
-    while wanted:
-        found.update({key: ladders[key] for key in wanted if key in ladders})
-        wanted = {one for key in wanted if key in ladders for one in nested_in(ladders[key])}
-        wanted -= set(found)
-    return found
 
 
 def expect_room(place: BundleContext, wanted: WantedOnCall) -> None:
