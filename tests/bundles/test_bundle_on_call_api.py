@@ -421,7 +421,7 @@ async def test_a_circle_through_another_owners_policy_is_found(api: Api) -> None
     )
 
 
-async def test_overrides_are_created_once_and_never_removed(api: Api) -> None:
+async def test_overrides_are_created_with_the_schedule_and_belong_to_people_then(api: Api) -> None:
     email = await prepare(api)
     spans = [(hours, hours + 2) for hours in (-3, -1, 5)]
     overrides = [
@@ -442,20 +442,26 @@ async def test_overrides_are_created_once_and_never_removed(api: Api) -> None:
 
     # The first one has ended.
     assert [one["ends_at"] for one in await stored()] == [one["ends_at"] for one in overrides[1:]]
+    # People put another one in the place of the first, and add one.
     removed = (await stored())[0]["id"]
     await call(api, "DELETE", f"/oncall-overrides/{removed}", None, 204)
-    again = await ask(api, "plan", document)
-    assert [one["name"] for one in again["changes"][0]["fields"]] == ["overrides"]
-    assert await applied(api, document) == {"day": "update"}
-    assert await applied(api, bundle(schedules={"day": day})) == {"day": "unchanged"}
-    assert len(await stored()) == 2
+    body = {"type": "ntfy", "name": "Other", "config": {"topic": "b"}}
+    other = await call(api, "POST", f"/projects/{api.project}/notification-channels", body, 201)
+    span = {name: overrides[1][name] for name in ("starts_at", "ends_at")}
+    await call(api, "POST", path, {"channel_id": other["id"], **span}, 201)
+    kept = await stored()
+    more = {**overrides[2], "ends_at": to_text(Instant(FROZEN_NOW + 9 * HOUR))}
+    for given in (overrides, [*overrides, more], []):
+        document = bundle(schedules={"day": {**day, "overrides": given}})
+        assert await applied(api, document) == {"day": "unchanged"}
+    renamed = {**day, "name": "Days", "overrides": overrides}
+    assert await applied(api, bundle(schedules={"day": renamed})) == {"day": "update"}
+    assert await stored() == kept
     assert "overrides" not in (await export(api))["schedules"]["day"]
-    wrong = {**overrides[2], "ends_at": overrides[0]["ends_at"], "starts_at": ANCHOR}
-    answer = await ask(api, "plan", bundle(schedules={"day": {**day, "overrides": [wrong]}}))
-    assert answer["changes"][0]["action"] == "unchanged"
-    wrong["ends_at"] = "2090-01-01T00:00:00Z"
-    answer = await ask(api, "plan", bundle(schedules={"day": {**day, "overrides": [wrong]}}), 400)
-    assert answer["error"].startswith("schedules.day.overrides.ends_at: must be at most 366 days")
+    wrong = {**overrides[2], "starts_at": ANCHOR, "ends_at": "2090-01-01T00:00:00Z"}
+    other_day = {**day, "name": "Other", "overrides": [wrong]}
+    answer = await ask(api, "plan", bundle(schedules={"other": other_day}), 400)
+    assert answer["error"].startswith("schedules.other.overrides.ends_at: must be at most 366 days")
 
 
 async def test_the_default_policy_is_a_setting_of_its_entry(api: Api) -> None:

@@ -91,7 +91,7 @@ class LayerEntry(OnCallEntry, frozen=True, kw_only=True):
 class ScheduleEntry(OnCallEntry, frozen=True, kw_only=True):
     """On-call schedule with the settings of its first layer, and further layers.
 
-    Those of `overrides` that have not ended and do not exist are created. A bundle removes none.
+    Those of `overrides` that have not ended are created with the schedule, and never later.
     """
 
     name: str | UnsetType = UNSET

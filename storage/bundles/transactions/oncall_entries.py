@@ -199,16 +199,18 @@ class OverrideDraft:
 
 @dataclass(frozen=True, slots=True)
 class BundledSchedule:
-    """Schedule of an entry, with its overrides that have not ended."""
+    """Schedule of an entry. A new one has those of its overrides that have not ended."""
 
     draft: ScheduleDraft
     overrides: list[OverrideDraft]
 
 
 def wanted_schedule(
-    uid: str, entry: ScheduleEntry, place: BundleContext, now: Instant
+    uid: str, entry: ScheduleEntry, place: BundleContext, now: Instant, *, is_new: bool
 ) -> BundledSchedule:
-    """Returns the draft of an entry.
+    """Returns the draft of an entry, with overrides only for a new schedule.
+
+    An override that people deleted or replaced would come back as the newest one, which precedes.
 
     Raises:
         Refused invalid with an unknown reference.
@@ -228,7 +230,8 @@ def wanted_schedule(
         _override_draft(f"{path}.overrides[{at}]", one, place)
         for at, one in enumerate(entry.overrides)
     ]
-    return BundledSchedule(draft, [one for one in overrides if one.ends_at > now])
+    coming = [one for one in dict.fromkeys(overrides) if one.ends_at > now]
+    return BundledSchedule(draft, coming if is_new else [])
 
 
 def _override_draft(path: str, entry: OverrideEntry, place: BundleContext) -> OverrideDraft:

@@ -23,7 +23,6 @@ from ...notifications.transactions.edit_channels import (
     edit_channel,
 )
 from ...oncall.queries.escalation_policies import select_targets
-from ...oncall.queries.oncall_overrides import select_overrides_of
 from ...oncall.queries.oncall_schedules import select_layers, select_participants
 from ...oncall.rows import EscalationPolicyRow, ScheduleRow
 from ...oncall.rules.escalation import (
@@ -60,10 +59,8 @@ from .oncall_entries import (
     POLICY_DEFAULTS,
     SCHEDULE_DEFAULTS,
     BundledSchedule,
-    OverrideDraft,
     channel_in_words,
     draft_in_words,
-    overrides_in_words,
     policy_draft_in_words,
     policy_in_words,
     schedule_draft_in_words,
@@ -105,18 +102,13 @@ async def compare_oncall(
         for uid, entry in bundle.channels.items()
     }
     schedules = {
-        uid: wanted_schedule(uid, entry, place, tx.now) for uid, entry in bundle.schedules.items()
+        uid: wanted_schedule(uid, entry, place, tx.now, is_new=uid not in mine.schedules)
+        for uid, entry in bundle.schedules.items()
     }
     policies = {
         uid: wanted_policy(uid, entry, place) for uid, entry in bundle.escalation_policies.items()
     }
     of_schedules = await schedules_in_words(tx, place, mine.schedules.values())
-    for uid, row in mine.schedules.items():
-        # Other overrides than those of the entry are left alone.
-        missing = await _missing_overrides(tx, row, schedules[uid])
-        stored = [one for one in schedules[uid].overrides if one not in missing]
-        if schedules[uid].overrides:
-            of_schedules[row.id]["overrides"] = overrides_in_words(stored, place)
     of_policies = await policies_in_words(tx, place, mine.policies.values())
     found = WantedOnCall(
         ComparedSection("channels", channels, mine.channels, {}),
@@ -172,19 +164,6 @@ def _expect_default(bundle: Bundle, place: BundleContext, applied: ApplySource) 
             if row.uid == place.default_policy and row.uid not in mine:
                 path = f"escalation_policies.{uid}"
                 expect_owned(path, row, applied, [f"default of {row.name}"])
-
-
-async def _missing_overrides(
-    tx: Tx, row: ScheduleRow, wanted: BundledSchedule
-) -> list[OverrideDraft]:
-    """Returns the wanted overrides that do not exist, each once."""
-    if not wanted.overrides:
-        return []
-    stored = {
-        OverrideDraft(one.channel_uid, one.starts_at, one.ends_at)
-        for one in await select_overrides_of(tx, row.org, row.id)
-    }
-    return [one for one in dict.fromkeys(wanted.overrides) if one not in stored]
 
 
 async def schedules_in_words(
@@ -359,7 +338,7 @@ class _Write:
             row = await create_held_schedule(self.tx, self.principal, home, own, wanted.draft)
         else:
             await replace_schedule(self.tx, self.principal, row.uid, wanted.draft)
-        for one in await _missing_overrides(self.tx, row, wanted):
+        for one in wanted.overrides:
             span = (one.starts_at, one.ends_at)
             with under("overrides"):
                 await create_override(self.tx, self.principal, row.uid, str(one.channel), *span)
