@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ....storage.bundles.rules.bundle import FORMATS
 from ....storage.bundles.rules.bundle_yaml import write_text
 from ....storage.bundles.transactions.export_bundle import EXPORT, export_bundle
 from ....storage.services.queries.services import select_service
@@ -55,7 +56,10 @@ def _document(bundle: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, A
     """Returns the service with its members, without which it could not be declared."""
     members = {name for one in mine.values() for name in _members(one)}
     monitors = {key: one for key, one in bundle["monitors"].items() if key in members}
-    return {**bundle, "format": 2, "monitors": monitors, "services": dict(mine)}
+    head = {name: bundle[name] for name in ("organization", "project")}
+    # Support hours need format 3. An absent section leaves its objects alone.
+    form = FORMATS[-1] if any("support_hours" in one for one in mine.values()) else 2
+    return {"format": form, **head, "monitors": monitors, "services": dict(mine)}
 
 
 def _members(entry: Mapping[str, Any]) -> Sequence[str]:
