@@ -517,9 +517,23 @@ async def test_support_hours_of_an_earlier_format_stay(api: Api) -> None:
     assert await ask(api, "plan", refused, 400) == {
         "error": "services.shop.support_hours: needs format 3"
     }
-    # In format 3 an absent setting is the default.
-    assert await applied(api, bundle(services={"shop": {"name": "The shop"}})) == {"shop": "update"}
+    # People edit hours that the bundle does not state, in each format.
+    named = {"name": "The shop"}
+    other = {"timezone": "", "windows": [{"weekdays": ["sun"], "from": "00:00", "to": "24:00"}]}
+    for document in (second, bundle(services={"shop": named})):
+        assert await applied(api, document) == {"shop": "unchanged"}
+        for hours in (other, HOURS):
+            await call(api, "PUT", f"{path}/support-hours", hours)
+        assert (await call(api, "GET", path))["service"]["support_hours"] == HOURS
+    stated = {**named, "support_hours": HOURS}
+    assert await applied(api, bundle(services={"shop": stated})) == {"shop": "unchanged"}
+    answer = await call(api, "PUT", f"{path}/support-hours", other, 409)
+    assert answer == {"error": "managed_by_file"}
+    cleared = {**named, "support_hours": {}}
+    assert await applied(api, bundle(services={"shop": cleared})) == {"shop": "update"}
     assert "support_hours" not in (await call(api, "GET", path))["service"]
+    assert await applied(api, bundle(services={"shop": named})) == {"shop": "unchanged"}
+    await call(api, "PUT", f"{path}/support-hours", other)
 
 
 @pytest.mark.parametrize("seed", effort.varied(range(2), range(60)))

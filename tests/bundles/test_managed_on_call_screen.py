@@ -16,13 +16,13 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 async def sent(api: Api, path: str, form: dict[str, Any]) -> tuple[int, str]:
     body = urlencode(form, doseq=True).encode()
     answer = await api.ask("editor", "POST", path, data=body, headers=FORM)
-    return answer.status_code, str(await answer.get_data(), "utf-8")
+    return answer.status_code, await answer.get_data(as_text=True)
 
 
 async def seen(api: Api, path: str) -> str:
     answer = await api.ask("editor", "GET", path)
     assert answer.status_code == 200
-    return str(await answer.get_data(), "utf-8")
+    return await answer.get_data(as_text=True)
 
 
 async def test_each_form_of_a_managed_object_says_so_and_has_no_button(api: Api) -> None:
