@@ -298,10 +298,10 @@ class Recorder:
         try:
             if is_copied(arrivals):
                 async with self._pool.transaction("record_steady") as tx:
-                    stored = await copy_steady(tx, arrivals)
+                    stored = await copy_steady(tx, _judged(arrivals, tx.now))
             else:
                 async with self._pool.statement("record_steady") as tx:
-                    stored = await record_steady(tx, arrivals)
+                    stored = await record_steady(tx, _judged(arrivals, tx.now))
             self._is_away = False
         except (Unavailable, Rejected):
             # The locked path determines for each result whether it was written.
@@ -324,10 +324,8 @@ class Recorder:
 
     def _stamped(self, arrival: IncomingResult) -> IncomingResult:
         standing = self._standings[arrival.key]
-        verdict = verdict_of_result(arrival.covered_until, self._clock())
-        late = verdict is Verdict.COVERED_LATE
         return msgspec.structs.replace(
-            arrival, version=standing.version, late=late, dues=standing.windows_of(arrival)
+            arrival, version=standing.version, dues=standing.windows_of(arrival)
         )
 
     async def _store_moving(self, batch: Sequence[Pending], *, again: bool) -> None:
@@ -421,6 +419,19 @@ class Recorder:
                 self._refuse([self._receive.receive_nowait()], RECORDER_STOPPED)
             except (trio.WouldBlock, trio.EndOfChannel):
                 return
+
+
+def _judged(arrivals: Sequence[IncomingResult], now: Instant) -> list[IncomingResult]:
+    """Decides which results are late at `now` of the transaction, at which it settles windows.
+
+    The first use fixes that instant: a later wait for locks does not make a verdict wrong.
+    """
+    found = []
+    for arrival in arrivals:
+        late = verdict_of_result(arrival.covered_until, now) is Verdict.COVERED_LATE
+        is_same = late is arrival.late
+        found.append(arrival if is_same else msgspec.structs.replace(arrival, late=late))
+    return found
 
 
 @contextmanager

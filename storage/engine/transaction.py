@@ -14,6 +14,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
+import msgspec
 import psycopg
 import trio
 from psycopg.rows import args_row, tuple_row
@@ -219,6 +220,9 @@ class Tx:
                 await work
         except psycopg.Error as error:
             raise self._renamed(error) from error
+        except UnicodeEncodeError as error:
+            # psycopg raises it for a parameter before it sends the statement.
+            raise Rejected(f"not UTF-8: {error}") from error
         if bound.cancelled_caught:
             self._connection.discard()
             raise self._away(f"no answer within {self._patience:g} s")
@@ -234,6 +238,14 @@ class Tx:
     def _away(self, cause: str) -> Unavailable:
         message = f"{self.name}: {cause}"
         return OutcomeUnknown(message) if self._single is not None else Unavailable(message)
+
+
+def json_of(value: object) -> str:
+    """Returns a value as a JSON parameter. Raises Rejected if a text in it is not UTF-8."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError as error:
+        raise Rejected(f"not UTF-8: {error}") from error
 
 
 class _Statement(NamedTuple):

@@ -27,8 +27,10 @@ from leadline.probes.check.result import FailureClass, UnknownReason
 from leadline.probes.check.target import BadTarget
 from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
 from leadline.storage.core.refusal import Refused
+from leadline.storage.results.queries import console_results
 from leadline.storage.results.queries.results import HeartbeatRow
 from leadline.storage.scheduling.rules.run_schedule import ScheduleTerm, anchor_for, windows
+from tests.support.app.cast import Api
 
 from .test_monitor_form_screen import ROW
 
@@ -242,3 +244,17 @@ def test_a_range_has_an_order_and_a_longest_length() -> None:
     for to in ("2026-01-01T00:00", "2027-01-03T00:00"):
         with pytest.raises(Refused, match="after from"):
             read_range("", "2026-01-01T00:00", to)
+
+
+@pytest.mark.parametrize("most", [0, -1])
+async def test_a_plot_of_too_many_results_is_withheld_and_the_screen_is_shown(
+    api: Api, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monitor = await api.new_monitor()
+    monkeypatch.setattr(console_results, "DECODED_MOST", most)
+    answer = await api.ask("editor", "GET", f"/monitors/{monitor.uid}?range=1y")
+    assert answer.status_code == 200
+    page = await answer.get_data(as_text=True)
+    assert ("Choose a shorter range." in page) is (most < 0)
+    assert ("data-lat" in page) is (most == 0)
+    assert "Expected runs" in page

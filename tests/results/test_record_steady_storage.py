@@ -8,12 +8,13 @@ import pytest
 import trio
 
 from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant
-from leadline.storage.engine.pools import Rejected
+from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.rules.incoming_result import IncomingResult
 from leadline.storage.results.tables import results
 from leadline.storage.results.transactions.record_steady import copy_steady, record_steady
 from tests.support.worlds.blocked import until_blocked
+from tests.support.worlds.killed import killed_at_each_statement
 from tests.support.worlds.world import START, World
 
 
@@ -151,3 +152,22 @@ async def test_copying_waits_for_a_writer_of_the_state_and_finds_its_version(wor
             await until_blocked(world.pool)
     assert found == [False, True]
     assert await stored(world, row) == ([], [])
+
+
+async def test_a_process_that_is_killed_while_it_copies_stores_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.now = START
+    rows = [await world.monitor() for _ in range(2)]
+    arrivals = [run(world, row, START) for row in rows]
+    arrivals[0] = msgspec.structs.replace(arrivals[0], condition="body", measured="x")
+
+    async def copy(tx: Tx) -> None:
+        assert await copy_steady(tx, arrivals) == [True, True]
+
+    async def state() -> Any:
+        return [await stored(world, row) for row in rows]
+
+    # The lock, the conditions, and two times COPY.
+    assert await killed_at_each_statement(world, monkeypatch, copy, state) == 4
+    assert await state() == [([START + SECOND], [START])] * 2

@@ -31,6 +31,7 @@ from ....storage.results.queries.console_results import (
     ResultTimeline,
     select_courses,
     select_latency_bins,
+    select_latency_plot,
     select_maintenance,
 )
 from ....storage.results.queries.push_bodies import select_push_bodies
@@ -75,7 +76,8 @@ class MonitorFacts:
     runs: Sequence[RunRow]
     range_name: str
     latency_axis: Axis
-    bins: Sequence[LatencyBin]
+    # None if the range has too many results.
+    bins: Sequence[LatencyBin] | None
     maintenance: Sequence[TimeSpan]
     day: Sequence[LatencyBin]
     window_24h: MonitorTime
@@ -142,7 +144,7 @@ async def _facts(
         runs=await select_ledger(tx, key, axis.from_at, axis.until, None, RUNS_MOST),
         range_name=range_name,
         latency_axis=latency_axis,
-        bins=await select_latency_bins(
+        bins=await select_latency_plot(
             tx, key, latency_axis.from_at, latency_axis.until, latency_axis.step_us
         ),
         maintenance=maintenance.get(key, ()),

@@ -11,6 +11,7 @@ from ....storage.core.sli import Split
 from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.results.queries.console_results import LatencyBin
+from ....storage.results.queries.latency import DECODED_MOST
 from ....storage.scheduling.rules.maintenance_window import is_in_maintenance
 from ....storage.scheduling.rules.run_schedule import term_at
 from ...ui.failure_help import REFUSALS
@@ -39,6 +40,10 @@ from .latency_range import SINCE_START, tick_distance
 from .monitor_data import MonitorFacts, held_us
 
 ROWS_MOST = 60
+TOO_MANY = (
+    f"Latency is not shown: this range needs more than {number(DECODED_MOST)} stored results. "
+    "Choose a shorter range."
+)
 _VERDICTS = {
     "covered": RunSlot.COVERED,
     "covered_late": RunSlot.COVERED_LATE,
@@ -78,6 +83,8 @@ class LatencyPlot:
     from_local: str
     to_local: str
     note: str
+    # Reason why the plot and its table are empty.
+    withheld: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +215,7 @@ def _course_table(facts: MonitorFacts) -> PlotTable:
 
 def latency_plot(facts: MonitorFacts) -> LatencyPlot:
     axis = facts.latency_axis
-    bins = {axis.slot(item.start): item for item in facts.bins}
+    bins = _bins(facts)
     points = [_point(facts, axis, slot, bins.get(slot)) for slot in range(axis.many)]
     drawn = latency(points, _ticks(axis), f"Latency, {_long(facts.range_name)}.")
     counts = [(item.good, item.bad) if item else (0, 0) for item in map(bins.get, range(axis.many))]
@@ -225,7 +232,12 @@ def latency_plot(facts: MonitorFacts) -> LatencyPlot:
         spelt_local(Instant(axis.from_at // MINUTE * MINUTE), zone),
         spelt_local(Instant((min(axis.until, facts.now) + whole) // MINUTE * MINUTE), zone),
         "One point per check. Longer ranges become available as data arrives." if each else note,
+        TOO_MANY if facts.bins is None else "",
     )
+
+
+def _bins(facts: MonitorFacts) -> dict[int, LatencyBin]:
+    return {facts.latency_axis.slot(item.start): item for item in facts.bins or ()}
 
 
 def _point(facts: MonitorFacts, axis: Axis, slot: int, item: LatencyBin | None) -> LatencyValue:
@@ -279,7 +291,7 @@ def _ticks(axis: Axis) -> list[Tick]:
 
 
 def _latency_table(facts: MonitorFacts, axis: Axis, points: Sequence[LatencyValue]) -> PlotTable:
-    bins = {axis.slot(item.start): item for item in facts.bins}
+    bins = _bins(facts)
     rows: list[list[str]] = []
     quiet: list[list[str]] = []
     for kind, first, after in stretches([point.kind for point in points]):

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 
-from ....storage.bundles.rules.bundle import FORMATS
 from ....storage.bundles.rules.bundle_yaml import write_text
 from ....storage.bundles.transactions.export_bundle import EXPORT, export_bundle
 from ....storage.services.queries.services import select_service
@@ -56,10 +55,14 @@ def _document(bundle: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, A
     """Returns the service with its members, without which it could not be declared."""
     members = {name for one in mine.values() for name in _members(one)}
     monitors = {key: one for key, one in bundle["monitors"].items() if key in members}
-    head = {name: bundle[name] for name in ("organization", "project")}
-    # Support hours need format 3. An absent section leaves its objects alone.
-    form = FORMATS[-1] if any("support_hours" in one for one in mine.values()) else 2
-    return {"format": form, **head, "monitors": monitors, "services": dict(mine)}
+    has_hours = any("support_hours" in one for one in mine.values())
+    return {
+        "format": 3 if has_hours else 2,
+        "organization": bundle["organization"],
+        "project": bundle["project"],
+        "monitors": monitors,
+        "services": dict(mine),
+    }
 
 
 def _members(entry: Mapping[str, Any]) -> Sequence[str]:

@@ -12,8 +12,8 @@ from ...engine.pools import Tx
 from ...scheduling.queries import shards
 from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
-from ..tables.latency_days import select_counted_days
-from .latency import spans_between
+from ..tables.latency_days import count_failed_pieces, select_counted_days, select_failures
+from .latency import DECODED_MOST, count_packed, spans_between
 
 # Upper limit of freshness: three times the longest interval, plus a day of grace.
 LONGEST_HOLD_US = 4 * DAY
@@ -112,15 +112,25 @@ async def select_maintenance(
     return {key: found[key[1]] for key in pairs if key[1] in found}
 
 
-async def select_latency_bins(
+async def select_latency_plot(
     tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant, step_us: int
-) -> list[LatencyBin]:
-    """Returns bins by step from `from_at`. A step without results has no row.
+) -> list[LatencyBin] | None:
+    """Returns bins as `select_latency_bins`, None if more than DECODED_MOST results are decoded.
 
     Steps of a day in UTC come from counted days. Only other days are decoded.
     """
+    span = TimeSpan(from_at, to_at)
     if step_us == DAY and from_at % DAY == 0:
-        return await _select_days(tx, key, TimeSpan(from_at, to_at))
+        return await _select_days(tx, key, span)
+    if await count_packed(tx, key, [span]) > DECODED_MOST:
+        return None
+    return await select_latency_bins(tx, key, from_at, to_at, step_us)
+
+
+async def select_latency_bins(
+    tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant, step_us: int
+) -> list[LatencyBin]:
+    """Returns bins by step from `from_at`, of a short range. A step without results has no row."""
     return await tx.structs(
         LatencyBin,
         _LATENCY,
@@ -132,9 +142,16 @@ async def select_latency_bins(
     )
 
 
-async def _select_days(tx: Tx, key: MonitorKey, span: TimeSpan) -> list[LatencyBin]:
+async def _select_days(tx: Tx, key: MonitorKey, span: TimeSpan) -> list[LatencyBin] | None:
     counted = await select_counted_days(tx, key, span)
     rest = spans_between(span, [day.start for day in counted])
+    unknown = [day.start for day in counted if day.bad is None]
+    decoded = await count_packed(tx, key, rest)
+    if unknown:
+        decoded += await count_failed_pieces(tx, key, unknown)
+    if decoded > DECODED_MOST:
+        return None
+    failures = await select_failures(tx, key, unknown) if unknown else {}
     found = await tx.structs(
         LatencyBin,
         _LATENCY_OF_DAYS,
@@ -143,5 +160,7 @@ async def _select_days(tx: Tx, key: MonitorKey, span: TimeSpan) -> list[LatencyB
         sinces=[one.from_ for one in rest],
         untils=[one.until for one in rest],
     )
-    found += [LatencyBin(d.start, d.good, d.bad, d.p50_ms, d.p95_ms) for d in counted]
+    for day in counted:
+        bad = failures[day.start] if day.bad is None else day.bad
+        found.append(LatencyBin(day.start, day.good, bad, day.p50_ms, day.p95_ms))
     return sorted(found, key=lambda item: item.start)

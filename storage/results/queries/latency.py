@@ -81,7 +81,7 @@ async def select_latency(
 
     Steps of a day use counted days if the exact figures need more than EXACT_MOST packed results.
     """
-    packed = await _count_packed(tx, key, [span])
+    packed = await count_packed(tx, key, [span])
     if packed > EXACT_MOST and step_us == DAY:
         return await _select_counted(tx, key, span)
     if packed > DECODED_MOST:
@@ -96,7 +96,7 @@ async def _select_counted(tx: Tx, key: MonitorKey, span: TimeSpan) -> LatencyFig
     whole = TimeSpan(Instant(-(-span.from_ // DAY) * DAY), Instant(span.until // DAY * DAY))
     counted = await select_latency_days(tx, key, whole)
     rest = spans_between(span, sorted(one.day for one in counted if one.day is not None))
-    if await _count_packed(tx, key, rest) > DECODED_MOST:
+    if await count_packed(tx, key, rest) > DECODED_MOST:
         return None
     found = counted + await tx.structs(Counted, _REST, **_of(key, rest))
     total = LatencySketch()
@@ -113,6 +113,12 @@ async def _select_counted(tx: Tx, key: MonitorKey, span: TimeSpan) -> LatencyFig
     return LatencyFigures(points, whole_range, RELATIVE_ERROR)
 
 
+async def count_packed(tx: Tx, key: MonitorKey, spans: Sequence[TimeSpan]) -> int:
+    """Returns the number of packed results that a read of the spans decodes."""
+    found: int = await tx.value(_PACKED_COUNT, **_of(key, spans))
+    return found
+
+
 def spans_between(span: TimeSpan, days: Sequence[Instant]) -> list[TimeSpan]:
     """Returns the parts of a span outside of the days, which are whole and in order."""
     found, begin = [], span.from_
@@ -122,12 +128,6 @@ def spans_between(span: TimeSpan, days: Sequence[Instant]) -> list[TimeSpan]:
         begin = Instant(day + DAY)
     if begin < span.until:
         found.append(TimeSpan(begin, span.until))
-    return found
-
-
-async def _count_packed(tx: Tx, key: MonitorKey, spans: Sequence[TimeSpan]) -> int:
-    """Returns the number of packed results that a read of the spans decodes."""
-    found: int = await tx.value(_PACKED_COUNT, **_of(key, spans))
     return found
 
 

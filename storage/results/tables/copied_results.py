@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ...core.key import key_arrays
-from ...engine.pools import LockRank, Tx
+from ...engine.pools import LockRank, Rejected, Tx
 from ..rules.incoming_result import IncomingResult
 from ..rules.packed_days import LATE_US
 
@@ -76,12 +76,18 @@ async def copy_results(
 ) -> None:
     """Copies each result and the ledger row of its window. `conditions` are the failed ones.
 
-    Raises Rejected (a unique violation) if an instant or a window is taken.
+    Raises Rejected if an instant or a window is taken (a unique violation), or if a value does not
+    fit into its column.
     """
-    pairs = zip(arrivals, conditions, strict=True)
-    await tx.copy_bytes(_HEARTBEATS, _copied(_heartbeat(a, condition) for a, condition in pairs))
     settled_at = tx.now - _YEAR_2000_US
-    await tx.copy_bytes(_RUNS, _copied(_run(a, settled_at) for a in arrivals))
+    pairs = zip(arrivals, conditions, strict=True)
+    try:
+        heartbeats = _copied(_heartbeat(a, condition) for a, condition in pairs)
+        runs = _copied(_run(a, settled_at) for a in arrivals)
+    except (struct.error, UnicodeEncodeError) as error:
+        raise Rejected(f"a value of a result cannot be stored: {error}") from error
+    await tx.copy_bytes(_HEARTBEATS, heartbeats)
+    await tx.copy_bytes(_RUNS, runs)
 
 
 def _copied(rows: Iterable[bytes]) -> bytes:

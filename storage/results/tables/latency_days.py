@@ -50,22 +50,25 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
       from unnest(d.latencies) as r(latency_ms), lateral (select {SHIFT_SQL} as shift) s
       group by 1) counted) b
 where d.results >= {COUNTED_LEAST}
-on conflict (org, monitor, day) do update
-  set good = excluded.good, bad = excluded.bad, p50_ms = excluded.p50_ms, p95_ms = excluded.p95_ms,
-    p99_ms = excluded.p99_ms, buckets = excluded.buckets, counts = excluded.counts
 """
 
 
 _PUT_RAW: Final = _put(_RAW)
 _PUT_PACKED: Final = _put(_PACKED)
-# Days that were packed by an earlier version.
+# A trigger makes `bad` null in an updated row (migration 0043), so a row is replaced.
+_DELETE_DAY: Final = """
+delete from latency_days d
+using unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+where d.org = k.org and d.monitor = k.monitor and d.day = at(%(from_at)s)
+"""
+# Days that an earlier version packed, or counted without `bad`.
 _MISSING: Final = f"""
 select p.org, p.monitor, date_trunc('day', p.from_at, 'UTC'), sum(p.results)::bigint
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join packed_heartbeats p on p.org = k.org and p.monitor = k.monitor
     and p.from_at >= at(%(from_at)s) and p.from_at < at(%(until)s)
 where not exists (select from latency_days d where d.org = p.org and d.monitor = p.monitor
-  and d.day = date_trunc('day', p.from_at, 'UTC'))
+  and d.day = date_trunc('day', p.from_at, 'UTC') and d.bad is not null)
 group by 1, 2, 3 having sum(p.results) >= {COUNTED_LEAST} order by 1, 2, 3
 """
 _IN: Final = """
@@ -79,18 +82,28 @@ union all
 select null, sum(u.count)::bigint, null, null, null, u.bucket
 from d cross join lateral unnest(d.buckets, d.counts) as u(bucket, count) group by u.bucket
 """
-# A day without the number of failures was counted by an earlier version.
 _DAYS: Final = """
-select day, good, coalesce(bad, (
-    select count(*) from restored_heartbeats h
-    where h.org = d.org and h.monitor = d.monitor and h.piece_up && array[false]
-      and h.piece_from > d.day - interval '7 days' and h.piece_from < d.day + interval '1 day'
-      and h.ts >= d.day and h.ts < d.day + interval '1 day' and not h.up))::int,
-  p50_ms, p95_ms
-from latency_days d
+select day, good, bad, p50_ms, p95_ms from latency_days
 where org = %(org)s and monitor = %(monitor)s and day >= at(%(from_at)s) and day < at(%(until)s)
   and day + interval '1 day' <= least(at(%(until)s), (select packed_through from packing))
 order by day
+"""
+# A piece of a week is decoded once for each of its days.
+_FAILED_PIECES: Final = f"""
+select coalesce(sum(p.results), 0)::bigint
+from unnest(%(days)s::bigint[]) as k(day) join packed_heartbeats p on p.until_at >= at(k.day)
+  and p.from_at > at(k.day) - interval '{WEEK_DAYS} days'
+  and p.from_at < at(k.day) + interval '1 day'
+where p.org = %(org)s and p.monitor = %(monitor)s and p.state_up && array[false]
+"""
+_FAILURES: Final = f"""
+select k.day, f.failures
+from unnest(%(days)s::bigint[]) as k(day) cross join lateral (
+  select count(*) as failures from restored_heartbeats h
+  where h.org = %(org)s and h.monitor = %(monitor)s and h.piece_up && array[false]
+    and h.piece_until >= at(k.day) and h.piece_from > at(k.day) - interval '{WEEK_DAYS} days'
+    and h.piece_from < at(k.day) + interval '1 day'
+    and h.ts >= at(k.day) and h.ts < at(k.day) + interval '1 day' and not h.up) f
 """
 _DELETE_OLD: Final = """
 delete from latency_days where ctid = any(array(
@@ -117,31 +130,38 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 class CountedDay(msgspec.Struct, frozen=True):
-    """Results of a packed day. The percentiles cover good results, None without any."""
+    """Results of a packed day. The percentiles cover good results, None without any.
+
+    `bad` is None if an earlier version counted the day: its failures are in the pieces.
+    """
 
     start: Instant
     good: int
-    bad: int
+    bad: int | None
     p50_ms: int | None
     p95_ms: int | None
 
 
 async def put_days_from_rows(tx: Tx, keys: Sequence[MonitorKey], day: TimeSpan) -> None:
     """Counts a day from its rows in the tables, while it is packed."""
-    those = {**key_arrays(keys, "monitors"), "from_at": day.from_, "until": day.until}
-    await tx.execute(_PUT_RAW, **those)
+    await _replace(tx, _PUT_RAW, keys, day)
 
 
 async def put_days_from_pieces(tx: Tx, keys: Sequence[MonitorKey], day: TimeSpan) -> None:
     """Counts a packed day again. The caller has locked the pieces."""
-    those = {**key_arrays(keys, "monitors"), "from_at": day.from_, "until": day.until}
-    await tx.execute(_PUT_PACKED, **those)
+    await _replace(tx, _PUT_PACKED, keys, day)
+
+
+async def _replace(tx: Tx, statement: str, keys: Sequence[MonitorKey], day: TimeSpan) -> None:
+    those = {**key_arrays(keys, "monitors"), "from_at": day.from_}
+    await tx.execute(_DELETE_DAY, **those)
+    await tx.execute(statement, until=day.until, **those)
 
 
 async def select_missing(
     tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan
 ) -> list[tuple[MonitorKey, Instant, int]]:
-    """Returns (monitor, start of a day, results) of pieces by day whose days are not counted.
+    """Returns (monitor, start of a day, results) of pieces by day that must be counted.
 
     In the order of the monitors.
     """
@@ -162,6 +182,19 @@ async def select_counted_days(tx: Tx, key: MonitorKey, span: TimeSpan) -> list[C
     """Returns the counted days within the span, in order."""
     those = {"org": key[0], "monitor": key[1], "from_at": span.from_, "until": span.until}
     return await tx.structs(CountedDay, _DAYS, **those)
+
+
+async def count_failed_pieces(tx: Tx, key: MonitorKey, days: Sequence[Instant]) -> int:
+    """Returns the number of results that `select_failures` decodes."""
+    those = {"org": key[0], "monitor": key[1], "days": days}
+    found: int = await tx.value(_FAILED_PIECES, **those)
+    return found
+
+
+async def select_failures(tx: Tx, key: MonitorKey, days: Sequence[Instant]) -> dict[Instant, int]:
+    """Returns the failures of packed days, from their pieces."""
+    those = {"org": key[0], "monitor": key[1], "days": days}
+    return {Instant(day): failures for day, failures in await tx.rows(_FAILURES, **those)}
 
 
 async def delete_old_days(tx: Tx, before: Instant, most: int) -> int:

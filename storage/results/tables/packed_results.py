@@ -22,11 +22,10 @@ Invariants:
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from ...core.key import MonitorKey, key_arrays
 from ...core.time_span import TimeSpan
 from ...engine.pools import Rejected, Tx
+from ...engine.transaction import json_of
 from ..rules.late_result import SettledWindow, StoredHeartbeat
 
 # 960 values of 2 bytes fit into one row of TOAST, which has 1 996 bytes.
@@ -365,6 +364,6 @@ async def put_pieces(
     those = {**_parameters([key], span), "piece_rows": piece_rows}
     await tx.execute(_BEFORE_PACKING)
     for query, rows in ((_REPACK_HEARTBEATS, heartbeats), (_REPACK_RUNS, windows)):
-        await tx.execute(query, rows=msgspec.json.encode(list(rows)).decode(), **those)
+        await tx.execute(query, rows=json_of(list(rows)), **those)
     await tx.execute(_AFTER_PACKING)
     await verify_pieces(tx, [key], span)

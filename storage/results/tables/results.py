@@ -19,6 +19,7 @@ import msgspec
 from ...core.instant import Instant
 from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import LockRank, Tx
+from ...engine.transaction import json_of
 from ...monitors.rules.monitor_state import StatusChange
 from ..rules.incoming_result import IncomingResult
 from ..rules.packed_days import LATE_US
@@ -213,7 +214,7 @@ class StateWrite(msgspec.Struct, frozen=True):
 
 
 def encode_items(arrivals: Iterable[IncomingResult]) -> str:
-    return msgspec.json.encode(list(arrivals)).decode()
+    return json_of(list(arrivals))
 
 
 async def insert_steady(tx: Tx, arrivals: Sequence[IncomingResult], shards: list[int]) -> set[Any]:

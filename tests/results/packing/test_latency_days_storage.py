@@ -8,8 +8,13 @@ import pytest
 
 from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
 from leadline.storage.core.time_span import TimeSpan
-from leadline.storage.results.queries import latency
-from leadline.storage.results.queries.console_results import LatencyBin, select_latency_bins
+from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.results.queries import console_results, latency
+from leadline.storage.results.queries.console_results import (
+    LatencyBin,
+    select_latency_bins,
+    select_latency_plot,
+)
 from leadline.storage.results.queries.latency import LatencyFigures, LatencyRow, spans_between
 from leadline.storage.results.rules.incoming_result import StoreOutcome
 from leadline.storage.results.rules.latency_sketch import (
@@ -18,6 +23,7 @@ from leadline.storage.results.rules.latency_sketch import (
     SHIFT_SQL,
     bucket_of,
 )
+from leadline.storage.results.tables import latency_days
 from leadline.storage.results.tables.latency_days import COUNTED_LEAST, delete_old_days
 from leadline.storage.results.transactions import merge_week
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
@@ -76,13 +82,13 @@ async def compare_bins(world: World, key: Any, begin: Instant) -> None:
     """Steps of a day, which are counted, equal those that are not aligned to days and decoded."""
     end = Instant(begin + 14 * DAY)
     async with world.pool.transaction("bins", read_only=True) as tx:
-        found = await select_latency_bins(tx, key, begin, end, DAY)
+        found = await select_latency_plot(tx, key, begin, end, DAY)
         exact: list[LatencyBin] = []
         for day in range(begin, end, DAY):
             exact += await select_latency_bins(tx, key, Instant(day), Instant(day + DAY), 2 * DAY)
     # A step of two days begins at the day that it is asked from.
     assert found == exact
-    assert sum(one.bad for one in found) > 0
+    assert sum(one.bad for one in exact) > 0
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -153,3 +159,90 @@ async def test_long_ranges_have_the_stated_error(
         ]
         await delete_monitor(tx, world.editor, row.uid)
     assert await world.rows("select 1 from latency_days") == []
+
+
+_OF_DAYS = "select bad from latency_days order by day"
+# As an earlier version, which knows no `bad`, counts a day again after a late failed result.
+_BY_EARLIER = """
+update latency_days set good = good, p50_ms = p50_ms, p95_ms = p95_ms, p99_ms = p99_ms,
+  buckets = buckets, counts = counts
+where (org, monitor) = (select unnest(%(orgs)s::int[]), unnest(%(monitors)s::int[]))
+  and day = at(%(from_at)s) and at(%(until)s) > day
+"""
+
+
+async def fill_week(world: World, row: MonitorRow, begin: Instant) -> None:
+    """Packs 7 days of 60 results, 7 of which failed."""
+    await seal(world, begin)
+    items = [
+        {"ts": begin + day * DAY + n * 600 * SECOND, "latency_ms": n, "up": n % 9 != 5}
+        for day in range(7)
+        for n in range(60)
+    ]
+    async with world.pool.transaction("fill") as tx:
+        await tx.execute(_FILL, org=row.org, monitor=row.id, items=json.dumps(items))
+    await seal(world, Instant(begin + 9 * DAY))
+    await pack_all(world)
+
+
+async def test_a_plot_that_decodes_too_many_results_is_withheld(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = await world.monitor()
+    begin = Instant(START - START % DAY)
+    await fill_week(world, row, begin)
+    span = (begin, Instant(begin + 7 * DAY))
+    key = row.key
+
+    async def is_withheld(most: int, step_us: int) -> bool:
+        monkeypatch.setattr(console_results, "DECODED_MOST", most)
+        async with world.pool.transaction("plot", read_only=True) as tx:
+            found = await select_latency_plot(tx, key, *span, step_us)
+        return found is None
+
+    async def change(statement: str) -> None:
+        async with world.pool.transaction("change") as tx:
+            await tx.execute(statement)
+
+    assert not await is_withheld(0, DAY), "the days are counted"
+    assert await is_withheld(419, HOUR)
+    assert not await is_withheld(420, HOUR)
+    # Days of an earlier version: only pieces with a failure are decoded, each for its own day.
+    await change("update latency_days set bad = null")
+    assert await is_withheld(419, DAY)
+    assert not await is_withheld(420, DAY)
+    await compare_bins(world, key, begin)
+    await change(
+        "update packed_heartbeats set state_up = array[true]"
+        " where extract(day from from_at)::int %% 2 = 0"
+    )
+    [(failed,)] = await world.rows(
+        "select sum(results) from packed_heartbeats where state_up && array[false]"
+    )
+    assert 60 < failed < 420
+    assert not await is_withheld(failed, DAY)
+    assert await is_withheld(failed - 1, DAY)
+    # Days that are not counted are decoded as a whole.
+    await change("delete from latency_days")
+    assert await is_withheld(419, DAY)
+    assert not await is_withheld(420, DAY)
+
+
+async def test_an_earlier_version_makes_the_failures_of_a_day_unknown(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = await world.monitor()
+    begin = Instant(START - START % DAY)
+    await fill_week(world, row, begin)
+    counted = [(7,)] * 7
+    assert await world.rows(_OF_DAYS) == counted
+    with monkeypatch.context() as patched:
+        patched.setattr(latency_days, "_DELETE_DAY", "select %(orgs)s, %(monitors)s, %(from_at)s")
+        patched.setattr(latency_days, "_PUT_PACKED", _BY_EARLIER)
+        late = Instant(begin + DAY + 15 * HOUR)
+        assert await record(world, row, late, up=False) == [StoreOutcome.HISTORY]
+    assert await world.rows(_OF_DAYS) == [(7,), (None,), *counted[2:]]
+    await compare_bins(world, row.key, begin)
+    await merge_all(world)
+    assert await world.rows(_OF_DAYS) == [(7,), (8,), *counted[2:]]
+    await compare_bins(world, row.key, begin)

@@ -91,10 +91,12 @@ async def stored(world: World, row: MonitorRow) -> tuple[list[Any], list[Any]]:
     return await world.rows(_HEARTBEATS, **key), await world.rows(_RUNS, **key)
 
 
-async def record(world: World, row: MonitorRow, *ats: Instant, **given: Any) -> list[StoreOutcome]:
+async def record(
+    world: World, row: MonitorRow, *ats: Instant, up: bool = True, **given: Any
+) -> list[StoreOutcome]:
     """Records a result for each window due at an instant, which starts a second later."""
     arrivals = [
-        world.result(row, Instant(at + SECOND), True, dues=(at,), windowed=True, **given)
+        world.result(row, Instant(at + SECOND), up, dues=(at,), windowed=True, **given)
         for at in ats
     ]
     async with world.pool.transaction("record") as tx:

@@ -1,9 +1,10 @@
-"""Work whose backend is terminated before its n-th statement, for every n."""
+"""Work whose backend is terminated before its n-th statement or COPY, for every n."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from psycopg.rows import tuple_row
 
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Rejected, Tx
@@ -21,20 +22,28 @@ async def killed_at_each_statement(
 ) -> int:
     """Repeats `work` until it is not killed. `state` never changes before. Returns the kills."""
     before = await state()
-    run = Tx._run
+    run, copy_bytes = Tx._run, Tx.copy_bytes
     left = 0
 
-    async def counted(tx: Tx, query: str, parameters: dict[str, Any], factory: Any) -> Any:
+    async def count(tx: Tx) -> None:
         nonlocal left
         left -= 1
         if left == 0:
-            await run(tx, "select pg_terminate_backend(pg_backend_pid())", {}, factory)
+            await run(tx, "select pg_terminate_backend(pg_backend_pid())", {}, tuple_row)
+
+    async def counted(tx: Tx, query: str, parameters: dict[str, Any], factory: Any) -> Any:
+        await count(tx)
         return await run(tx, query, parameters, factory)
+
+    async def counted_copy(tx: Tx, query: str, data: bytes) -> int:
+        await count(tx)
+        return await copy_bytes(tx, query, data)
 
     for kills in range(STATEMENTS_MOST):
         left = kills + 1
         with monkeypatch.context() as patched:
             patched.setattr(Tx, "_run", counted)
+            patched.setattr(Tx, "copy_bytes", counted_copy)
             try:
                 async with world.pool.transaction("killed") as tx:
                     await work(tx)
