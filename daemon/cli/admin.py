@@ -13,7 +13,7 @@ from ...storage.accounts.rules.access import CredentialKind, Principal
 from ...storage.accounts.transactions.edit_totp import remove_factor
 from ...storage.accounts.transactions.edit_users import create_user as create_person
 from ...storage.accounts.transactions.reset_password import reset_password as give_password
-from ...storage.bundles.transactions.release_provider import release_provider
+from ...storage.bundles.transactions.release_provider import Released, release_provider
 from ...storage.core.instant import Instant
 from ...storage.core.refusal import Refused, Unavailable
 from ...storage.engine.embedded_postgres import CannotRun
@@ -111,7 +111,7 @@ def remove_second_factor(config_path: Path | None, email: str) -> None:
 def release(config_path: Path | None, name: str) -> None:
     """Make the objects of a removed file provider editable by users.
 
-    Its monitors and services stay unchanged. A provider that is still configured takes them over
+    They stay unchanged. A provider that is still configured takes them over
     again.
 
     \b
@@ -119,15 +119,15 @@ def release(config_path: Path | None, name: str) -> None:
       leadline admin release-provider git
     Exit status: 0 done, 1 refused because no such provider is known.
     """
-    released = (0, 0)
+    released = Released(0, 0, 0)
 
     async def write(tx: Tx) -> None:
         nonlocal released
         released = await release_provider(tx, OPERATOR, name)
 
     _apply(read_settings(config_path), write)
-    monitors, services = released
-    click.echo(f"released {monitors} monitors and {services} services")
+    numbers = f"{released.monitors} monitors, {released.services} services"
+    click.echo(f"released {numbers} and {released.oncall} on-call objects")
 
 
 def _hashed(password: str) -> str:

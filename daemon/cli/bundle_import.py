@@ -1,5 +1,6 @@
 """leadline bundle import"""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from ...http.importers.on_call import TOOLS, read_on_call
 from ...http.importers.on_call.bundle import contact_lines, on_call_bundle
 from ...http.importers.on_call.document import OnCallImport
 from ...storage.bundles.rules.bundle_yaml import write_text
+from ...storage.core.instant import Instant, from_datetime
 from .options import fail, print_out
 from .safe_text import shown
 
@@ -72,7 +74,7 @@ def _print_monitors(found: ImportResult, organization: str, project: str) -> Non
 
 
 def _print_on_call(found: OnCallImport, organization: str, project: str) -> None:
-    document: dict[str, Any] = on_call_bundle(found, organization, project)
+    document: dict[str, Any] = on_call_bundle(found, organization, project, _now())
     print_out(write_text(document).encode())
     for text in found.lost:
         click.echo(f"- {shown(text, 300)}", err=True)
@@ -82,3 +84,7 @@ def _print_on_call(found: OnCallImport, organization: str, project: str) -> None
         click.echo(f"  {shown(text, 300)}", err=True)
     counts = f"{len(found.schedules)} schedules, {len(found.policies)} escalation policies"
     click.echo(f"{len(found.people)} people, {counts} imported", err=True)
+
+
+def _now() -> Instant:
+    return from_datetime(datetime.now(UTC))

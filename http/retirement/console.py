@@ -15,7 +15,7 @@ from ...storage.monitors.rows import MonitorRow
 from ...storage.monitors.rules.monitor import MonitorType
 from ...storage.retirement.transactions.set_successor import EDIT
 from ...storage.services.queries.pickable_objects import PickableKind, select_chosen
-from ..ui.bundle_notice import Managed, managed
+from ..ui.bundle_notice import MANAGED_SAID, Managed, managed
 from ..ui.form_routes import form_route
 from ..ui.form_values import value_of
 from ..ui.formatting import Moment, moment
@@ -33,7 +33,7 @@ _SAID: Final = {
     "retired": "Reactivate the monitor before removing its replacement.",
     "not_retired": "The monitor is no longer retired.",
     "in_use": "In use by a composite, a monitor or a service. Remove it there first.",
-    "managed_by_file": "Managed by a bundle; edit it there.",
+    "managed_by_file": MANAGED_SAID,
     "service_quota": "The project has the maximum number of services.",
 }
 

@@ -4,9 +4,13 @@ It also states whether the API refuses edits of the object.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from ...storage.bundles.rules.bundle_diff import API, FromBundle
 from ...storage.bundles.rules.bundle_owner import name_of
+
+# Message of a refused edit of such an object.
+MANAGED_SAID: Final = "Managed by a bundle; edit it there."
 
 
 @dataclass(frozen=True, slots=True)

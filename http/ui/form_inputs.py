@@ -33,7 +33,7 @@ _SAID: Final = {
     "slug_taken": ("slug", "Slug is already in use."),
     "service_quota": ("", "The service limit of the project is reached."),
     "sli_not_in_monitors": ("sli", "SLI members: must also be members."),
-    "managed_by_file": ("", "Managed by a bundle file."),
+    "managed_by_file": ("", "Managed by a bundle; edit it there."),
     "revision_conflict": (
         "",
         "Another user saved a revision. Your input is kept: compare it with the current"

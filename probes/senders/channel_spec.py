@@ -61,12 +61,16 @@ def _no_rule(_config: Config) -> list[SettingFault]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSpec:
-    """Spec of one channel type. `rule` validates conditions that a pattern cannot express."""
+    """Spec of one channel type. `rule` validates conditions that a pattern cannot express.
+
+    With `takes_references`, a project secret can have the value of a secret setting.
+    """
 
     type: str
     help: str
     settings: tuple[ChannelSetting, ...]
     rule: Callable[[Config], list[SettingFault]] = _no_rule
+    takes_references: bool = True
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -75,7 +79,8 @@ class ChannelSpec:
     @property
     def references(self) -> dict[str, str]:
         """Returns the names of the settings that refer to secrets, with their settings."""
-        return {f"{name}{REFERENCE_SUFFIX}": name for name in sorted(self.secrets)}
+        secrets = sorted(self.secrets) if self.takes_references else ()
+        return {f"{name}{REFERENCE_SUFFIX}": name for name in secrets}
 
     def with_defaults(self, config: Config) -> dict[str, str]:
         return {s.name: config.get(s.name) or s.default for s in self.settings}

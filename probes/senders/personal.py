@@ -35,5 +35,8 @@ _KINDS: Final[Mapping[str, tuple[ChannelSpec, Sender]]] = {
     "sms": (SMS, send_sms),
     "voice": (VOICE, send_voice),
 }
-PERSONAL_SPECS: Final[Mapping[str, ChannelSpec]] = {kind: one[0] for kind, one in _KINDS.items()}
+# A person is in many projects, whose secrets are not those of the person.
+PERSONAL_SPECS: Final[Mapping[str, ChannelSpec]] = {
+    kind: replace(one[0], takes_references=False) for kind, one in _KINDS.items()
+}
 PERSONAL_SENDERS: Final[Mapping[str, Sender]] = {kind: one[1] for kind, one in _KINDS.items()}

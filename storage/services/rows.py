@@ -57,6 +57,8 @@ class ServiceRow(msgspec.Struct, frozen=True):
     # Support hours: weekly windows in a zone, empty for all hours.
     support_zone: str = ""
     support_hours: list[str] = []
+    # Whether the bundle that manages the service states them.
+    hours_managed: bool = False
 
     @property
     def key(self) -> ServiceKey:

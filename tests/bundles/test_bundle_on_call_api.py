@@ -347,6 +347,40 @@ async def test_an_error_is_named_and_nothing_is_written(api: Api) -> None:
     assert await listed(api, "notification-channels") == {}
 
 
+async def test_a_list_that_is_too_long_is_refused_before_its_names_are_looked_up(api: Api) -> None:
+    unknown = {"person": "x@y"}
+    layer = {**DAY, "layers": [], "participants": [unknown]}
+    window = {"from": "09:00", "to": "10:00"}
+    override = {**unknown, "starts_at": ANCHOR, "ends_at": ANCHOR}
+
+    def schedule(**settings: Any) -> dict[str, Any]:
+        return {"schedules": {"day": {**layer, **settings}}}
+
+    def policy(steps: int, targets: int) -> dict[str, Any]:
+        step = {"after_seconds": 0, "targets": [{"policy": "one"}] * targets}
+        return {"escalation_policies": {"one": {"steps": [step] * steps}}}
+
+    inner = {key: value for key, value in layer.items() if key in ("shift_seconds", "anchor_at")}
+    inner |= {"name": "a", "participants": [unknown] * 101}
+    day, one = "schedules.day", "escalation_policies.one"
+    for sections, field, most in (
+        (schedule(participants=[unknown] * 101), f"{day}.participants", "at most 100"),
+        (schedule(layers=[inner]), f"{day}.layers[0].participants", "at most 100"),
+        (schedule(layers=[inner] * 20), f"{day}.layers", "at most 19"),
+        (schedule(restrictions=[window] * 51), f"{day}.restrictions", "at most 50"),
+        (schedule(overrides=[override] * 201), f"{day}.overrides", "at most 200"),
+        (policy(21, 1), f"{one}.steps", "1 to 20"),
+        (policy(1, 21), f"{one}.steps[0].targets", "1 to 20"),
+        (
+            {"routes": {"rules": [{"matchers": "a", "service": "x"}] * 101}},
+            "routes.rules",
+            "at most 100",
+        ),
+    ):
+        answer = await ask(api, "plan", bundle(**sections), 400)
+        assert answer == {"error": f"{field}: must have {most} entries"}
+
+
 async def test_the_limit_of_a_project_is_checked_before_a_write(api: Api) -> None:
     many = {f"c{n}": {"type": "ntfy", "config": {"topic": "a"}} for n in range(99)}
     await applied(api, bundle(channels=many))
@@ -387,7 +421,7 @@ async def test_a_circle_through_another_owners_policy_is_found(api: Api) -> None
     )
 
 
-async def test_overrides_are_created_once_and_never_removed(api: Api) -> None:
+async def test_overrides_are_created_with_the_schedule_and_belong_to_people_then(api: Api) -> None:
     email = await prepare(api)
     spans = [(hours, hours + 2) for hours in (-3, -1, 5)]
     overrides = [
@@ -408,20 +442,26 @@ async def test_overrides_are_created_once_and_never_removed(api: Api) -> None:
 
     # The first one has ended.
     assert [one["ends_at"] for one in await stored()] == [one["ends_at"] for one in overrides[1:]]
+    # People put another one in the place of the first, and add one.
     removed = (await stored())[0]["id"]
     await call(api, "DELETE", f"/oncall-overrides/{removed}", None, 204)
-    again = await ask(api, "plan", document)
-    assert [one["name"] for one in again["changes"][0]["fields"]] == ["overrides"]
-    assert await applied(api, document) == {"day": "update"}
-    assert await applied(api, bundle(schedules={"day": day})) == {"day": "unchanged"}
-    assert len(await stored()) == 2
+    body = {"type": "ntfy", "name": "Other", "config": {"topic": "b"}}
+    other = await call(api, "POST", f"/projects/{api.project}/notification-channels", body, 201)
+    span = {name: overrides[1][name] for name in ("starts_at", "ends_at")}
+    await call(api, "POST", path, {"channel_id": other["id"], **span}, 201)
+    kept = await stored()
+    more = {**overrides[2], "ends_at": to_text(Instant(FROZEN_NOW + 9 * HOUR))}
+    for given in (overrides, [*overrides, more], []):
+        document = bundle(schedules={"day": {**day, "overrides": given}})
+        assert await applied(api, document) == {"day": "unchanged"}
+    renamed = {**day, "name": "Days", "overrides": overrides}
+    assert await applied(api, bundle(schedules={"day": renamed})) == {"day": "update"}
+    assert await stored() == kept
     assert "overrides" not in (await export(api))["schedules"]["day"]
-    wrong = {**overrides[2], "ends_at": overrides[0]["ends_at"], "starts_at": ANCHOR}
-    answer = await ask(api, "plan", bundle(schedules={"day": {**day, "overrides": [wrong]}}))
-    assert answer["changes"][0]["action"] == "unchanged"
-    wrong["ends_at"] = "2090-01-01T00:00:00Z"
-    answer = await ask(api, "plan", bundle(schedules={"day": {**day, "overrides": [wrong]}}), 400)
-    assert answer["error"].startswith("schedules.day.overrides.ends_at: must be at most 366 days")
+    wrong = {**overrides[2], "starts_at": ANCHOR, "ends_at": "2090-01-01T00:00:00Z"}
+    other_day = {**day, "name": "Other", "overrides": [wrong]}
+    answer = await ask(api, "plan", bundle(schedules={"other": other_day}), 400)
+    assert answer["error"].startswith("schedules.other.overrides.ends_at: must be at most 366 days")
 
 
 async def test_the_default_policy_is_a_setting_of_its_entry(api: Api) -> None:
@@ -477,9 +517,23 @@ async def test_support_hours_of_an_earlier_format_stay(api: Api) -> None:
     assert await ask(api, "plan", refused, 400) == {
         "error": "services.shop.support_hours: needs format 3"
     }
-    # In format 3 an absent setting is the default.
-    assert await applied(api, bundle(services={"shop": {"name": "The shop"}})) == {"shop": "update"}
+    # People edit hours that the bundle does not state, in each format.
+    named = {"name": "The shop"}
+    other = {"timezone": "", "windows": [{"weekdays": ["sun"], "from": "00:00", "to": "24:00"}]}
+    for document in (second, bundle(services={"shop": named})):
+        assert await applied(api, document) == {"shop": "unchanged"}
+        for hours in (other, HOURS):
+            await call(api, "PUT", f"{path}/support-hours", hours)
+        assert (await call(api, "GET", path))["service"]["support_hours"] == HOURS
+    stated = {**named, "support_hours": HOURS}
+    assert await applied(api, bundle(services={"shop": stated})) == {"shop": "unchanged"}
+    answer = await call(api, "PUT", f"{path}/support-hours", other, 409)
+    assert answer == {"error": "managed_by_file"}
+    cleared = {**named, "support_hours": {}}
+    assert await applied(api, bundle(services={"shop": cleared})) == {"shop": "update"}
     assert "support_hours" not in (await call(api, "GET", path))["service"]
+    assert await applied(api, bundle(services={"shop": named})) == {"shop": "unchanged"}
+    await call(api, "PUT", f"{path}/support-hours", other)
 
 
 @pytest.mark.parametrize("seed", effort.varied(range(2), range(60)))

@@ -27,7 +27,7 @@ from leadline.storage.bundles.rules.bundle import Bundle
 from leadline.storage.bundles.rules.bundle_yaml import read_text
 from leadline.storage.bundles.transactions.apply_bundle import write_bundle
 from leadline.storage.bundles.transactions.bundle_context import ApplyContext
-from leadline.storage.bundles.transactions.release_provider import release_provider
+from leadline.storage.bundles.transactions.release_provider import Released, release_provider
 from leadline.storage.core.instant import Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.pools import Tx
@@ -441,7 +441,7 @@ async def test_released_objects_can_be_edited(world: World, tmp_path: Path) -> N
     await look()
     operator = Principal(CredentialKind.SESSION, is_global_admin=True, label="command line")
 
-    async def release(who: Principal, name: str) -> tuple[int, int]:
+    async def release(who: Principal, name: str) -> Released:
         async with world.pool.transaction("release") as tx:
             return await release_provider(tx, who, name)
 
@@ -449,7 +449,7 @@ async def test_released_objects_can_be_edited(world: World, tmp_path: Path) -> N
         await release(operator, "other")
     with pytest.raises(Refused, match="forbidden"):
         await release(world.editor, "files")
-    assert await release(operator, "files") == (1, 1)
+    assert await release(operator, "files") == Released(1, 1, 0)
     assert await world.rows("select managed_by, bundle_uid from monitors") == [("", None)]
     assert await monitors(world) == {"web": (True, False)}
     assert await world.rows("select from bundle_files") == []
@@ -538,5 +538,8 @@ async def test_files_name_each_others_on_call_objects(world: World, tmp_path: Pa
     ]
     async with world.pool.transaction("release") as tx:
         operator = Principal(CredentialKind.SESSION, is_global_admin=True, label="command line")
-        await release_provider(tx, operator, "files")
+        released = await release_provider(tx, operator, "files")
+    assert released.oncall == 4
     assert await world.rows(_MARKS) == []
+    audited = await world.rows("select target from audit_entries where action = 'provider.release'")
+    assert [row[0].endswith(" oncall=4") for row in audited] == [True]

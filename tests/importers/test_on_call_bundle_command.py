@@ -7,21 +7,25 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from leadline.daemon.cli import main
+from leadline.daemon.cli import bundle_import, main
 from leadline.http.importers import CannotImport
 from leadline.http.importers.on_call import read_on_call
 from leadline.http.importers.on_call.bundle import on_call_bundle
 from leadline.http.importers.on_call.document import OnCallImport, layer_of
 from leadline.storage.bundles.rules.bundle import read_bundle
+from leadline.storage.bundles.rules.bundle_oncall import OVERRIDES_MOST
 from leadline.storage.bundles.rules.bundle_yaml import read_text
-from leadline.storage.core.instant import Instant
+from leadline.storage.core.instant import HOUR, Instant, from_text, to_text
 from tests.importers.test_on_call_models_rule import TOOLS, mail
 
 WHERE = ["--organization", "acme", "--project", "shop"]
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_the_bundle_and_the_report_are_printed(tool: str, tmp_path: Path) -> None:
+def test_the_bundle_and_the_report_are_printed(
+    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle_import, "_now", lambda: Instant(0))
     path = tmp_path / "export.json"
     path.write_text(json.dumps(TOOLS[tool][0]))
     done = CliRunner().invoke(main, ["bundle", "import", tool, str(path), *WHERE])
@@ -74,13 +78,31 @@ def test_names_become_distinct_uids_and_only_one_route_is_the_default() -> None:
         found.add_schedule(name, made)
         found.add_policy(name, {0: [{"schedule": name}]})
     found.routes += [{"matchers": "", "policy": name} for name in ("Gone", "Shop?", "…", "…")]
-    bundle = on_call_bundle(found, "acme", "shop")
+    bundle = on_call_bundle(found, "acme", "shop", Instant(0))
     assert list(bundle["schedules"]) == ["shop", "shop-2", "schedule"]
     assert bundle["escalation_policies"]["shop-2"]["steps"] == [
         {"after_seconds": 0, "targets": [{"schedule": "shop-2"}]}
     ]
     assert bundle["routes"] == {"default": {"escalation_policy": "shop-2"}}
     assert found.lost == ["default route to …: a project has one, to Shop?"]
+    read_bundle(bundle)
+
+
+def test_ended_overrides_and_those_beyond_the_limit_are_reported() -> None:
+    found, now = OnCallImport(), from_text("2026-06-01T00:00:00Z")
+    made = found.add_schedule("Shop", [layer_of("Layer", [mail("mara")], now, 86_400, "UTC")])
+    assert made is not None
+    # The newest first, as the last one precedes.
+    starts = [Instant(now + at * HOUR) for at in range(OVERRIDES_MOST + 2, -4, -1)]
+    for at in starts:
+        found.add_override(made, mail("mara"), to_text(at), to_text(Instant(at + HOUR)))
+    bundle = on_call_bundle(found, "acme", "shop", now)
+    kept = [to_text(at) for at in starts if now <= at < now + OVERRIDES_MOST * HOUR]
+    assert [one["starts_at"] for one in bundle["schedules"]["shop"]["overrides"]] == kept
+    assert found.lost == [
+        "schedule Shop: overrides that have ended are left out: 3",
+        f"schedule Shop: overrides beyond the first {OVERRIDES_MOST} are left out: 3",
+    ]
     read_bundle(bundle)
 
 

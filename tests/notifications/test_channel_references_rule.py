@@ -1,14 +1,27 @@
 """A secret setting of a channel names a project secret, or has its value, and never both."""
 
+import json
+from base64 import b64encode
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.probes.senders.deliver import SPECS
+from leadline.probes.senders.personal import PERSONAL_SPECS
+from leadline.storage.core.instant import Instant
 from leadline.storage.core.refusal import Refused
-from leadline.storage.notifications.transactions.channel_secrets import merged, references_of
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.notifications.rows import ChannelRow
+from leadline.storage.notifications.transactions.channel_secrets import (
+    is_broken,
+    merged,
+    opened,
+    place_of_secret,
+    references_of,
+)
 
 SLACK = SPECS["slack"]
 URL = "https://hooks.slack.com/services/T/B/x"
@@ -51,3 +64,49 @@ def test_an_edit_leaves_one_of_value_and_reference(
     wanted = {key: value for key, value in change.items() if value}
     assert after == (wanted or before)
     assert references_of(SLACK, after) == {k: v for k, v in after.items() if k == "url_ref"}
+
+
+@pytest.mark.parametrize("kind", sorted(PERSONAL_SPECS))
+def test_a_contact_method_has_no_references(kind: str) -> None:
+    spec = PERSONAL_SPECS[kind]
+    assert spec.references == {}
+    for name in spec.secrets | {"url"}:
+        faults = spec.faults({f"{name}_ref": "a"})
+        assert f"config.{name}_ref" in {fault.field for fault in faults}
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain", "key", "value"),
+    [
+        ("slack", {}, "url_ref", URL),
+        ("webhook", {"url": "https://x.example.org/"}, "secret_ref", f"whsec_{'k' * 32}"),
+        ("ntfy", {"topic": "a"}, "token_ref", "tk_1"),
+    ],
+)
+def test_a_channel_without_its_secret_is_broken(
+    kind: str, plain: dict[str, str], key: str, value: str
+) -> None:
+    keyring, secret = Keyring(bytes(32)), uuid4()
+
+    def row(referred: dict[str, Any]) -> ChannelRow:
+        return ChannelRow(
+            org=1,
+            id=1,
+            uid=uuid4(),
+            project=1,
+            project_uid=uuid4(),
+            type=kind,
+            name="Ops",
+            config=json.dumps({**plain, key: "gone"}),
+            config_ciphertext=None,
+            enabled=True,
+            created_at=Instant(0),
+            referred=json.dumps(referred),
+        )
+
+    without = row({})
+    assert is_broken(without, opened(without, keyring))
+    sealed = b64encode(keyring.seal(value.encode(), place_of_secret(secret))).decode()
+    found = row({key: [str(secret), sealed]})
+    assert opened(found, keyring) == {**plain, key.removesuffix("_ref"): value}
+    assert not is_broken(found, opened(found, keyring))

@@ -2,13 +2,17 @@
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.storage.core.instant import MINUTE
+from leadline.storage.oncall.rules import escalation
 from leadline.storage.oncall.rules.escalation import (
     EXPANDED_STEPS_MOST,
     NESTED_MOST,
+    STEPS,
+    TARGETS,
     EscalationPolicy,
     EscalationStep,
     EscalationTarget,
@@ -16,6 +20,7 @@ from leadline.storage.oncall.rules.escalation import (
     expanded,
     nested_in,
     nesting_fault,
+    nesting_faults,
 )
 
 CHANNEL, POLICY = TargetKind.CHANNEL, TargetKind.POLICY
@@ -112,3 +117,83 @@ def test_the_fault_does_not_depend_on_the_order_of_the_policies(
     chance.shuffle(keys)
     assert nesting_fault({key: found[key] for key in keys}) == nesting_fault(found)
     assert (nesting_fault(found) == "must not lead back to this policy") == leads_back(found)
+
+
+layered = st.lists(
+    st.lists(
+        st.tuples(st.integers(0, 300), st.sets(st.integers(1, 3), max_size=3)),
+        min_size=1,
+        max_size=6,
+    ),
+    min_size=4,
+    max_size=4,
+)
+
+
+def graph(layers: list[list[tuple[int, set[int]]]]) -> dict[int, EscalationPolicy]:
+    """Returns policies without a circle, each with a channel at its first step."""
+    return {
+        key: EscalationPolicy(
+            tuple(
+                EscalationStep(
+                    after,
+                    (
+                        EscalationTarget(CHANNEL, number),
+                        *(EscalationTarget(POLICY, key + one) for one in named if key + one <= 4),
+                    ),
+                )
+                for number, (after, named) in enumerate(sorted(of_key, key=lambda step: step[0]))
+            )
+        )
+        for key, of_key in enumerate(layers, 1)
+    }
+
+
+@given(layered)
+def test_the_number_of_steps_is_that_of_all_paths(
+    layers: list[list[tuple[int, set[int]]]],
+) -> None:
+    found = graph(layers)
+    faults = nesting_faults(found)
+    for key in found:
+        delays = sorted({at for at, _ in paged(found, key)})
+        assert (key in faults) == (len(delays) > EXPANDED_STEPS_MOST)
+        steps = expanded(found, key).steps
+        if nested_in(found[key]):
+            assert [one.after_us for one in steps] == delays[:EXPANDED_STEPS_MOST]
+            got = {(one.after_us, to.key) for one in steps for to in one.targets}
+            assert got == {
+                one for one in paged(found, key) if one[0] <= delays[:EXPANDED_STEPS_MOST][-1]
+            }
+
+
+@pytest.mark.parametrize("apart", [0, 1, MINUTE])
+def test_the_widest_graph_costs_a_bounded_number_of_looks(
+    apart: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each path alone would be 400 to the power of the depth."""
+    looks = 0
+    divided = escalation._divided
+
+    def counted(step: EscalationStep) -> object:
+        nonlocal looks
+        looks += 1
+        return divided(step)
+
+    monkeypatch.setattr(escalation, "_divided", counted)
+    last = (EscalationTarget(CHANNEL, 1),) * TARGETS[1]
+    width = 25
+    found: dict[int, EscalationPolicy] = {}
+    for key in range(width * (NESTED_MOST + 1)):
+        below = (key // width + 1) * width
+        named = tuple(EscalationTarget(POLICY, below + n) for n in range(TARGETS[1]))
+        targets = named if below < width * (NESTED_MOST + 1) else last
+        steps = tuple(EscalationStep(n * apart, targets) for n in range(STEPS[1]))
+        found[key] = EscalationPolicy(steps)
+    fault = nesting_fault(found)
+    assert looks <= len(found) * STEPS[1]
+    # 20 steps below each other at equal distances are 20 + 3 * 19.
+    assert fault is None
+    looks = 0
+    assert len(expanded(found, 0).steps) == (1 if apart == 0 else 77)
+    assert looks <= len(found) * STEPS[1] * (NESTED_MOST + 1)

@@ -93,6 +93,7 @@ async def test_the_bundle_has_the_service_with_its_members_and_changes_nothing(a
     page = await page_of(api, service, "?show=yaml")
     assert "1 service that it depends on" in page
     document: Any = read_text(text_in(page)).document
+    assert set(document) == {"format", "organization", "project", "monitors", "services"}
     assert list(document["services"]) == ["front"]
     assert sorted(document["monitors"]) == ["till-0", "till-1", "till-2"]
     path = f"/projects/{api.project}/bundle/plan"

@@ -12,6 +12,7 @@ from ....storage.bundles.rules.bundle import SECTIONS
 from ....storage.bundles.rules.bundle_owner import name_fault
 from ....storage.bundles.rules.bundle_yaml import write_text
 from ....storage.bundles.transactions.apply_bundle import APPLY
+from ....storage.core.instant import Instant
 from ...importers import CannotImport, ImportResult
 from ...importers.on_call import TOOLS as ON_CALL_TOOLS
 from ...importers.on_call.bundle import contact_lines, on_call_bundle
@@ -66,10 +67,10 @@ async def submit_import(ask: Request) -> Response:
         return await _render(ask, kind, name, error=error, field="file")
     modules = ask.files.get("modules", b"") if kind == "blackbox" else b""
     try:
-        organization, project = await _home(ask)
+        organization, project, now = await _home(ask)
         if kind in ON_CALL_TOOLS:
             of_on_call = await aside(ask, lambda: read_on_call_upload(kind, file))
-            document = on_call_bundle(of_on_call, organization, project)
+            document = on_call_bundle(of_on_call, organization, project, now)
             report = report_of_on_call(kind, of_on_call)
         else:
             found = await aside(ask, lambda: read_upload(kind, file, modules))
@@ -86,15 +87,15 @@ async def submit_import(ask: Request) -> Response:
     return await render_import(ask, text, name or kind, report)
 
 
-async def _home(ask: Request) -> tuple[str, str]:
-    """Returns the slugs of the organization and the project of the request."""
+async def _home(ask: Request) -> tuple[str, str, Instant]:
+    """Returns the slugs of the organization and the project of the request, and the time."""
     async with ask.context.pool.transaction("import_home", read_only=True) as tx:
         home = await select_project(tx, ask.ids["projectID"])
         if home is None:
             raise Problem("not_found")
-        organization = await select_organization(tx, home.org_uid)
+        organization, now = await select_organization(tx, home.org_uid), tx.now
     assert organization is not None, "the organization contains the project"
-    return organization.slug, home.slug
+    return organization.slug, home.slug, now
 
 
 def _bundle_text(document: dict[str, Any]) -> str:

@@ -3,19 +3,25 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ....storage.bundles.rules.bundle_oncall import OVERRIDES_MOST
+from ....storage.core.instant import Instant, from_text
 from ....storage.core.slug import free_slug, slug_of
 from .document import OnCallImport
 
 
-def on_call_bundle(found: OnCallImport, organization: str, project: str) -> dict[str, Any]:
+def on_call_bundle(
+    found: OnCallImport, organization: str, project: str, now: Instant
+) -> dict[str, Any]:
     """Returns the bundle of format 3. It states only the sections that the import has.
 
-    A project has one default route: further ones are lost.
+    A project has one default route: further ones are lost. So are overrides that have ended by
+    `now`, and those beyond OVERRIDES_MOST of a schedule, the latest ones first.
     """
+    kept = [{**one, "overrides": _coming(found, one, now)} for one in found.schedules]
     schedules = _uids(found.schedules, "schedule")
     policies = _uids(found.policies, "policy")
     sections: dict[str, Any] = {
-        "schedules": {schedules[one["name"]]: _schedule(one) for one in found.schedules},
+        "schedules": {schedules[one["name"]]: _schedule(one) for one in kept},
         "escalation_policies": {
             policies[one["name"]]: _policy(one, schedules) for one in found.policies
         },
@@ -27,6 +33,22 @@ def on_call_bundle(found: OnCallImport, organization: str, project: str) -> dict
         found.lose(f"default route to {name}: a project has one, to {defaults[0]}")
     head = {"format": 3, "organization": organization, "project": project}
     return head | {name: entries for name, entries in sections.items() if entries}
+
+
+def _coming(found: OnCallImport, schedule: Mapping[str, Any], now: Instant) -> list[Any]:
+    """Returns the overrides to import, in their order, by which the last one precedes."""
+    every = schedule["overrides"]
+    coming = [one for one in every if from_text(one["ends_at"]) > now]
+    if len(coming) < len(every):
+        many = len(every) - len(coming)
+        found.lose(f"schedule {schedule['name']}: overrides that have ended are left out: {many}")
+    if len(coming) <= OVERRIDES_MOST:
+        return coming
+    first = sorted(range(len(coming)), key=lambda at: coming[at]["starts_at"])[:OVERRIDES_MOST]
+    many = len(coming) - OVERRIDES_MOST
+    rule = f"overrides beyond the first {OVERRIDES_MOST} are left out: {many}"
+    found.lose(f"schedule {schedule['name']}: {rule}")
+    return [coming[at] for at in sorted(first)]
 
 
 def contact_lines(found: OnCallImport) -> list[str]:

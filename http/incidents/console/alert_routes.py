@@ -22,7 +22,7 @@ from ....storage.mutes.rules.label_matcher import (
     parse_matchers,
 )
 from ....storage.services.queries.pickable_objects import Pickable, PickableKind
-from ...ui.bundle_notice import managed
+from ...ui.bundle_notice import MANAGED_SAID, managed
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, value_of
 from ...ui.pickers.objects import options_of, resolved, spelled
@@ -105,6 +105,8 @@ async def submit_routes(ask: Request) -> Response:
 
 def _refused(typed: RoutesInput, refused: Refused) -> RoutesInput:
     """Returns the input with the fault at its line."""
+    if refused.code == "managed_by_file":
+        return replace(typed, fault=MANAGED_SAID)
     name = refused.field
     if name.startswith("routes["):
         number, _, rest = name.removeprefix("routes[").partition("]")
@@ -190,6 +192,7 @@ async def _form(ask: Request, typed: RoutesInput) -> Response:
     async with ask.context.pool.transaction("console_alert_routes_form", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         options = await options_of(tx, org_of(ask), project_of(ask), _RECIPIENT)
+        marks = await select_route_marks(tx, org_of(ask), project_of(ask))
     if not frame.may_write:
         raise Problem("forbidden")
     lines = list(typed.lines)
@@ -199,6 +202,7 @@ async def _form(ask: Request, typed: RoutesInput) -> Response:
         "incidents/console/alert_routes.html",
         status=400 if typed.fault else 200,
         frame=frame,
+        managed=None if marks is None else managed(marks, orphan_works=True),
         what="edit",
         done="",
         path=f"/projects/{ask.ids['projectID']}/alert-routes",

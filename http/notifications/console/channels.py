@@ -27,7 +27,7 @@ from ....storage.notifications.queries.channels import select_channel, select_ch
 from ....storage.notifications.rows import ChannelRow
 from ....storage.notifications.transactions.channel_secrets import shown
 from ....storage.notifications.transactions.edit_channels import CHANNELS_OF_PROJECT_MOST, EDIT
-from ...ui.bundle_notice import Managed, managed
+from ...ui.bundle_notice import MANAGED_SAID, Managed, managed
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, uuid_in, value_of
 from ...ui.formatting import Moment, ago, count
@@ -66,6 +66,7 @@ _SAID: Final = {
     "channel_quota": f"Limit: {CHANNELS_OF_PROJECT_MOST} channels per project.",
     "encryption_key_missing": "Secrets need security.encryption_key.",
     "not_found": "It was deleted.",
+    "managed_by_file": MANAGED_SAID,
     "in_use": "In use by an escalation policy, a schedule or an override; remove it there first.",
 }
 

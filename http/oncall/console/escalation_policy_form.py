@@ -16,6 +16,7 @@ from ....storage.services.queries.pickable_objects import (
     PickableType,
     select_chosen,
 )
+from ...ui.bundle_notice import MANAGED_SAID, managed
 from ...ui.form_routes import form_route
 from ...ui.form_values import stripped, uuid_or_none, value_of, whole_number
 from ...ui.pickers.fields import ADD, PickerField, is_pick
@@ -33,6 +34,7 @@ from ..schemas import CreateEscalationPolicy, EscalationStepRequest, EscalationT
 _SPARE: Final = 2
 _SAID: Final = {
     "policy_quota": f"Limit: {POLICIES_OF_PROJECT_MOST} escalation policies per project.",
+    "managed_by_file": MANAGED_SAID,
     "in_use": "In use; remove it from monitors, services, alert routes and other policies first.",
 }
 
@@ -240,6 +242,7 @@ async def _form(ask: Request, ground: EscalationFormData, typed: PolicyInput) ->
         status=400 if typed.wrong else 200,
         frame=frame,
         row=ground.row,
+        managed=None if ground.row is None else managed(ground.row, orphan_works=True),
         typed=typed,
         steps=steps,
     )

@@ -37,7 +37,7 @@ from ....storage.oncall.transactions.cover_duties import ACCEPT
 from ....storage.oncall.transactions.edit_overrides import COMING_MOST
 from ....storage.oncall.transactions.edit_schedules import EDIT
 from ....storage.services.queries.pickable_objects import PickableKind
-from ...ui.bundle_notice import Managed, managed
+from ...ui.bundle_notice import MANAGED_SAID, Managed, managed
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, uuid_in, value_of
 from ...ui.formatting import NOTHING, setting
@@ -161,6 +161,8 @@ async def submit_oncall(ask: Request) -> Response:
 def _words(refused: Refused, labels: Mapping[str, str]) -> str:
     if refused.code in COVER_WORDS:
         return COVER_WORDS[refused.code]
+    if refused.code == "managed_by_file":
+        return MANAGED_SAID
     if refused.code == "override_quota":
         return f"Limit: {COMING_MOST} active and upcoming overrides per schedule."
     rule = refused.message.replace("starts_at", "From")
@@ -256,6 +258,7 @@ async def _render(
         covers = [] if row is None else await select_cover_requests(tx, org, [row.id])
         now = tx.now
     on = _weeks(weeks)
+    lines = _ladder_lines(ladders, targets)
     return page(
         "oncall/console/oncall_screen.html",
         status=400 if said.is_wrong else 200,
@@ -275,8 +278,9 @@ async def _render(
         options=options if frame.may_write else (),
         people=people if frame.may_write else (),
         typed={name: value_of(ask, name) for name in _TYPED},
-        ladders=_ladder_lines(ladders, targets),
+        ladders=lines,
         default_ladder=default,
+        fixed_default=_fixed(lines, default),
         reach=reach_lines(reach, now),
     )
 
@@ -355,6 +359,14 @@ def _ladder_lines(
         )
         for row in rows
     ]
+
+
+def _fixed(lines: list[EscalationPolicyItem], default: UUID | None) -> EscalationPolicyItem | None:
+    """Returns the default policy if a bundle manages it, None if users choose the default."""
+    for one in lines:
+        if one.uid == default and one.managed is not None and one.managed.is_read_only:
+            return one
+    return None
 
 
 _TARGET_WORDS: Final = {

@@ -15,6 +15,7 @@ from ....storage.oncall.rows import LayerRow, ScheduleRow
 from ....storage.oncall.rules.oncall_schedule import LAYERS_MOST, PARTICIPANTS
 from ....storage.oncall.transactions.edit_schedules import EDIT, SCHEDULES_OF_PROJECT_MOST
 from ....storage.services.queries.pickable_objects import PickableKind, select_chosen
+from ...ui.bundle_notice import MANAGED_SAID, managed
 from ...ui.form_routes import form_route
 from ...ui.form_values import stripped, value_of
 from ...ui.pickers.fields import PickerOption
@@ -41,6 +42,7 @@ _SPARE: Final = 3
 _SPARE_IN_LAYER: Final = 1
 _SAID: Final = {
     "schedule_quota": f"Limit: {SCHEDULES_OF_PROJECT_MOST} schedules per project.",
+    "managed_by_file": MANAGED_SAID,
     "in_use": "In use; remove it from escalation policies and services first.",
 }
 _INPUTS: Final = ("name", "shift", "unit", "anchor", "timezone", "hours", "starts", "ends")
@@ -288,6 +290,7 @@ def _form(
         status=400 if fault.text else 200,
         frame=ground.frame,
         row=ground.row,
+        managed=None if ground.row is None else managed(ground.row, orphan_works=True),
         options=ground.options,
         sections=shown,
         may_add=len(shown) < LAYERS_MOST,

@@ -36,6 +36,7 @@ from .bundle_oncall import (
     channel_fault,
     expect_entry,
     policy_fault,
+    routes_fault,
     schedule_fault,
 )
 
@@ -318,7 +319,9 @@ def _policy(path: str, entry: dict[str, Any]) -> PolicyEntry:
 def _routes(given: object) -> RoutesEntry:
     if not isinstance(given, Mapping):
         raise _wrong("routes", "must be a mapping of rules and default")
-    return _convert("routes", given, RoutesEntry)
+    found = _convert("routes", given, RoutesEntry)
+    expect_entry("routes", routes_fault(found))
+    return found
 
 
 def _service(form: int, path: str, entry: dict[str, Any]) -> ServiceEntry:

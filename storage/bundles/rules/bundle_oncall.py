@@ -4,7 +4,7 @@ A person is named by the e-mail address of the account, everything else by its u
 its name or its id.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -13,7 +13,15 @@ from msgspec import UNSET, Meta, UnsetType
 from ....probes.senders.deliver import SPECS
 from ...core.instant import Instant, from_text
 from ...core.refusal import Refused
-from ...oncall.rules.weekly_hours import WeeklyWindow, clock_minutes, weekday_numbers
+from ...incidents.rules.alert_route import ROUTES_MOST
+from ...oncall.rules.escalation import ladder_fault
+from ...oncall.rules.oncall_schedule import LAYERS_MOST, PARTICIPANTS
+from ...oncall.rules.weekly_hours import (
+    WINDOWS_MOST,
+    WeeklyWindow,
+    clock_minutes,
+    weekday_numbers,
+)
 
 CHANNELS_MOST = 100
 SCHEDULES_MOST = 100
@@ -83,7 +91,7 @@ class LayerEntry(OnCallEntry, frozen=True, kw_only=True):
 class ScheduleEntry(OnCallEntry, frozen=True, kw_only=True):
     """On-call schedule with the settings of its first layer, and further layers.
 
-    Those of `overrides` that have not ended and do not exist are created. A bundle removes none.
+    Those of `overrides` that have not ended are created with the schedule, and never later.
     """
 
     name: str | UnsetType = UNSET
@@ -185,6 +193,9 @@ def instant_of(text: str) -> Instant | None:
 
 
 def schedule_fault(entry: ScheduleEntry) -> tuple[str, str] | None:
+    """Returns the wrong field of a schedule and its rule. Bounds come first."""
+    if (wrong := _length_fault(entry)) is not None:
+        return wrong
     for name, text in instants_in(entry):
         if instant_of(text) is None:
             return name, "must be an instant such as 2026-01-31T09:00:00.000Z"
@@ -194,20 +205,47 @@ def schedule_fault(entry: ScheduleEntry) -> tuple[str, str] | None:
         for at, one in enumerate(layer.participants):
             if not is_one_of(one.person, one.channel):
                 return f"{prefix}participants[{at}]", "must be one of person and channel"
-    if len(entry.overrides) > OVERRIDES_MOST:
-        return "overrides", f"must have at most {OVERRIDES_MOST} entries"
     for at, one in enumerate(entry.overrides):
         if not is_one_of(one.person, one.channel):
             return f"overrides[{at}]", "must be one of person and channel"
     return None
 
 
+def _length_fault(entry: ScheduleEntry) -> tuple[str, str] | None:
+    """Returns the first list of a schedule that is too long, and its rule."""
+    lists: list[tuple[str, Sequence[object], int]] = [
+        ("layers", entry.layers, LAYERS_MOST - 1),
+        ("overrides", entry.overrides, OVERRIDES_MOST),
+    ]
+    every: list[tuple[str, ScheduleEntry | LayerEntry]] = [("", entry)]
+    every += [(f"layers[{at}].", layer) for at, layer in enumerate(entry.layers[:LAYERS_MOST])]
+    for prefix, layer in every:
+        lists.append((f"{prefix}participants", layer.participants, PARTICIPANTS[1]))
+        lists.append((f"{prefix}restrictions", layer.restrictions, WINDOWS_MOST))
+    for name, found, most in lists:
+        if len(found) > most:
+            return name, f"must have at most {most} entries"
+    return None
+
+
 def policy_fault(entry: PolicyEntry) -> tuple[str, str] | None:
+    """Returns the wrong field of a policy and its rule. Bounds come first."""
+    wrong = ladder_fault(
+        [step.after_seconds for step in entry.steps], [len(step.targets) for step in entry.steps]
+    )
+    if wrong is not None:
+        return wrong
     for number, step in enumerate(entry.steps):
         for at, one in enumerate(step.targets):
             if not is_one_of(one.person, one.channel, one.schedule, one.policy):
                 rule = "must be one of person, channel, schedule and policy"
                 return f"steps[{number}].targets[{at}]", rule
+    return None
+
+
+def routes_fault(entry: RoutesEntry) -> tuple[str, str] | None:
+    if len(entry.rules) > ROUTES_MOST:
+        return "rules", f"must have at most {ROUTES_MOST} entries"
     return None
 
 

@@ -1,7 +1,8 @@
 """Bundle marks of objects: the same four columns in the table of each kind."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -15,6 +16,10 @@ update {table} k set managed_by = i.managed_by, bundle_uid = i.bundle_uid,
 from json_to_recordset(%(items)s::json)
   as i(uid uuid, managed_by text, bundle_uid text, bundle_path text, orphaned_at bigint)
 where k.org = %(org)s and k.uid = i.uid
+"""
+_MARK_HOURS: Final = """
+update services set hours_managed = %(stated)s
+where org = %(org)s and uid = any(%(uids)s) and hours_managed <> %(stated)s
 """
 _RELEASE: Final = """
 with held as (
@@ -51,6 +56,14 @@ async def put_marks(tx: Tx, kind: Kind, org: int, marks: Sequence[OwnershipMark]
     if marks:
         items = msgspec.json.encode(marks).decode()
         await tx.execute(_MARK.format(table=_TABLES[kind][0]), org=org, items=items)
+
+
+async def mark_hours(tx: Tx, org: int, stated: Mapping[UUID, bool]) -> None:
+    """Stores whether the bundle states the support hours of its services, which are locked."""
+    for is_stated in (False, True):
+        uids = [uid for uid, given in stated.items() if given == is_stated]
+        if uids:
+            await tx.execute(_MARK_HOURS, org=org, uids=uids, stated=is_stated)
 
 
 async def release_marks(tx: Tx, kind: Kind, provider: str) -> int:

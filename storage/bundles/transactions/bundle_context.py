@@ -115,15 +115,41 @@ class ApplySource:
 
 @dataclass(slots=True)
 class NameReferences:
-    """References to objects of one kind: names by id, and ids by uid in the bundle."""
+    """References to objects of one kind: names by id, and ids by uid in the bundle.
+
+    `include` and `refer` are the only writes, because other dictionaries follow from these.
+    """
 
     names: dict[UUID, str]
     uids: dict[str, UUID] = field(default_factory=dict)
+    _words: dict[UUID, str] = field(default_factory=dict)
+    _named: dict[str, dict[UUID, None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for own, name in self.names.items():
+            self._named.setdefault(name, {})[own] = None
 
     def include(self, uid: str, own: UUID, name: str) -> None:
         """Adds an object of the bundle, with the name that it will have."""
+        if own in self.names:
+            del self._named[self.names[own]][own]
         self.names[own] = name
+        self._named.setdefault(name, {})[own] = None
+        self.refer(uid, own)
+
+    def refer(self, uid: str, own: UUID) -> None:
+        """Adds a uid in the bundle. The first one of an object is its word."""
         self.uids[uid] = own
+        self._words.setdefault(own, uid)
+
+    def named(self, name: str) -> list[UUID]:
+        """Returns the ids of the objects with this name."""
+        return list(self._named.get(name, ()))
+
+    def uid_of(self, own: UUID) -> str | None:
+        """Returns the uid in the bundle of an object, None if it has none."""
+        word = self._words.get(own)
+        return word if word is not None and self.uids[word] == own else None
 
 
 @dataclass(slots=True)
@@ -167,6 +193,8 @@ class BundleContext:
     channels: NameReferences
     # E-mail addresses of members, and of people who are named on call, by the id of the account.
     people: dict[UUID, str]
+    # Accounts by address in lower case.
+    accounts: dict[str, UUID]
     oncall: OnCallRows
     # Policy of incidents about Leadline in the project.
     default_policy: UUID | None
@@ -197,6 +225,7 @@ async def look_around(tx: Tx, home: ProjectRow) -> BundleContext:
     """Reads the project, which must be locked."""
     oncall = await select_oncall(tx, home)
     names = await select_names(tx, home.org, home.id)
+    people = await select_people_of(tx, home.org, home.id)
     return BundleContext(
         home=home,
         names=names,
@@ -206,7 +235,9 @@ async def look_around(tx: Tx, home: ProjectRow) -> BundleContext:
         policy_uids={row.id: row.uid for row in oncall.policies},
         schedules=NameReferences({row.uid: row.name for row in oncall.schedules}),
         channels=NameReferences({row.uid: row.name for row in oncall.channels}),
-        people=await select_people_of(tx, home.org, home.id),
+        people=people,
+        # The first of equal addresses.
+        accounts={email.lower(): uid for uid, email in reversed(people.items())},
         oncall=oncall,
         default_policy=await select_default_policy_uid(tx, home.org, home.id),
     )
@@ -311,7 +342,7 @@ def include_oncall(place: BundleContext, bundle: Bundle, applied: ApplySource) -
         for row in stored if bundle.format == FORMATS[-1] else ():
             is_dropped = bundle.states(section) and row.bundle_path == applied.path
             if row.managed_by == applied.provider and row.orphaned_at is None and not is_dropped:
-                known.uids[row.bundle_uid or ""] = row.uid
+                known.refer(row.bundle_uid or "", row.uid)
         for uid, entry in entries.items():
             own = rows[uid].uid if uid in rows else uuid7()
             known.include(uid, own, entry.name if isinstance(entry.name, str) else uid)
@@ -377,9 +408,9 @@ def resolve_named(field_: str, word: str, known: NameReferences) -> str:
         return ""
     if word in known.uids:
         return str(known.uids[word])
-    if len(word) == UUID_LENGTH and word in {str(uid) for uid in known.names}:
+    if len(word) == UUID_LENGTH and _is_id(word, known):
         return word
-    found = [uid for uid, name in known.names.items() if name == word]
+    found = known.named(word)
     if len(found) != 1:
         rule = "is not a name in the project" if not found else "is the name of two: give an id"
         raise Refused("invalid", field_, rule)
@@ -391,9 +422,18 @@ def word_for(uid: UUID | str | None, known: NameReferences) -> str:
     if not uid:
         return ""
     key = UUID(str(uid))
-    for word, own in known.uids.items():
-        if own == key:
-            return word
+    word = known.uid_of(key)
+    if word is not None:
+        return word
     name = known.names.get(key, "")
-    is_unique = list(known.names.values()).count(name) == 1 and name not in known.uids
+    is_unique = len(known.named(name)) == 1 and name not in known.uids
     return name if is_unique else str(key)
+
+
+def _is_id(word: str, known: NameReferences) -> bool:
+    """Returns whether the text is the id of an object, in the form that Leadline writes."""
+    try:
+        own = UUID(word)
+    except ValueError:
+        return False
+    return own in known.names and str(own) == word

@@ -199,16 +199,18 @@ class OverrideDraft:
 
 @dataclass(frozen=True, slots=True)
 class BundledSchedule:
-    """Schedule of an entry, with its overrides that have not ended."""
+    """Schedule of an entry. A new one has those of its overrides that have not ended."""
 
     draft: ScheduleDraft
     overrides: list[OverrideDraft]
 
 
 def wanted_schedule(
-    uid: str, entry: ScheduleEntry, place: BundleContext, now: Instant
+    uid: str, entry: ScheduleEntry, place: BundleContext, now: Instant, *, is_new: bool
 ) -> BundledSchedule:
-    """Returns the draft of an entry.
+    """Returns the draft of an entry, with overrides only for a new schedule.
+
+    An override that people deleted or replaced would come back as the newest one, which precedes.
 
     Raises:
         Refused invalid with an unknown reference.
@@ -228,7 +230,8 @@ def wanted_schedule(
         _override_draft(f"{path}.overrides[{at}]", one, place)
         for at, one in enumerate(entry.overrides)
     ]
-    return BundledSchedule(draft, [one for one in overrides if one.ends_at > now])
+    coming = [one for one in dict.fromkeys(overrides) if one.ends_at > now]
+    return BundledSchedule(draft, coming if is_new else [])
 
 
 def _override_draft(path: str, entry: OverrideEntry, place: BundleContext) -> OverrideDraft:
@@ -362,11 +365,10 @@ def resolve_target(
         Refused invalid if it is unknown, or several objects have its name.
     """
     if isinstance(entry.person, str):
-        address = entry.person.lower()
-        found = [uid for uid, email in place.people.items() if email.lower() == address]
-        if not found:
+        account = place.accounts.get(entry.person.lower())
+        if account is None:
             raise Refused("invalid", f"{path}.person", "is not a member of the project")
-        return TargetKind.PERSON, found[0]
+        return TargetKind.PERSON, account
     if isinstance(entry.channel, str):
         own = resolve_named(f"{path}.channel", entry.channel, place.channels)
         return TargetKind.CHANNEL, UUID(own)

@@ -3,6 +3,7 @@
 For a provider that is no longer configured, whose files cannot release them.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from ...accounts.rows import INSTANCE
@@ -16,19 +17,27 @@ from ..tables.bundle_ownership import KINDS, release_marks
 ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 
-async def release_provider(tx: Tx, principal: Principal, provider: str) -> tuple[int, int]:
-    """Releases the objects of a provider and returns the numbers of monitors and services.
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Numbers of released objects. `oncall` are channels, schedules, policies and route lists."""
 
-    On-call objects are released too.
+    monitors: int
+    services: int
+    oncall: int
+
+
+async def release_provider(tx: Tx, principal: Principal, provider: str) -> Released:
+    """Releases the objects of a provider and returns their numbers.
 
     Raises:
         Refused forbidden, invalid if the provider is unknown.
     """
     demand(principal, ADMIN, None)
     numbers = {kind: await release_marks(tx, kind, provider) for kind in KINDS}
-    services, monitors = numbers["service"], numbers["monitor"]
-    if not (await delete_provider(tx, provider) or any(numbers.values())):
+    monitors, services = numbers.pop("monitor"), numbers.pop("service")
+    released = Released(monitors, services, sum(numbers.values()))
+    if not (await delete_provider(tx, provider) or released != Released(0, 0, 0)):
         raise Refused("invalid", "provider", f"{provider[:64]!r} manages nothing")
-    said = f"provider:{provider} monitors={monitors} services={services}"
+    said = f"provider:{provider} monitors={monitors} services={services} oncall={released.oncall}"
     await audit(tx, principal, INSTANCE, "provider.release", said)
-    return monitors, services
+    return released

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+from msgspec import UNSET
 
 from ...alerting.rows import AlertingRow
 from ...core.availability import OBJECTIVE_SCALE
@@ -19,7 +20,7 @@ from ...services.rows import ServiceRow
 from ...services.rules.epoch import Revision
 from ...services.rules.service_health import Policies
 from ...services.rules.service_policy import read_policies, written_policies
-from ..rules.bundle import FORMATS, BurnRuleEntry, ServiceEntry
+from ..rules.bundle import BurnRuleEntry, ServiceEntry
 from .bundle_context import BundleContext, resolve, resolve_named, word_for
 from .oncall_entries import hours_in_words, hours_of_entry, windows_in_words
 
@@ -81,8 +82,8 @@ def entry_in_words(
             }
             for window, target in sorted(entry.sla_targets.items())
         },
-        # A bundle of format 1 or 2 keeps the stored hours.
-        **({"support_hours": hours} if place.format == FORMATS[-1] else {}),
+        # Without them, the service keeps the stored hours, also those of people.
+        **({} if entry.support_hours is UNSET else {"support_hours": hours}),
     }
 
 
@@ -91,7 +92,10 @@ def standing_in_words(
     monitor_words: Mapping[int, str],
     service_words: Mapping[int, str],
     place: BundleContext,
+    *,
+    with_hours: bool = True,
 ) -> dict[str, Any]:
+    """Returns the settings of a service, without hours if its entry leaves them alone."""
     row, revision = standing.row, standing.revision
     policies = written_policies(Policies() if revision is None else revision.policies)
     alerting = standing.alerting
@@ -121,7 +125,7 @@ def standing_in_words(
             }
             for window, target in sorted(standing.targets.items())
         },
-        **({"support_hours": hours} if place.format == FORMATS[-1] else {}),
+        **({"support_hours": hours} if with_hours else {}),
     }
 
 

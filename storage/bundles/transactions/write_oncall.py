@@ -23,7 +23,6 @@ from ...notifications.transactions.edit_channels import (
     edit_channel,
 )
 from ...oncall.queries.escalation_policies import select_targets
-from ...oncall.queries.oncall_overrides import select_overrides_of
 from ...oncall.queries.oncall_schedules import select_layers, select_participants
 from ...oncall.rows import EscalationPolicyRow, ScheduleRow
 from ...oncall.rules.escalation import (
@@ -31,8 +30,7 @@ from ...oncall.rules.escalation import (
     EscalationStep,
     EscalationTarget,
     TargetKind,
-    nested_in,
-    nesting_fault,
+    nesting_faults,
 )
 from ...oncall.tables.escalation_policies import (
     lock_shared_policy,
@@ -61,10 +59,8 @@ from .oncall_entries import (
     POLICY_DEFAULTS,
     SCHEDULE_DEFAULTS,
     BundledSchedule,
-    OverrideDraft,
     channel_in_words,
     draft_in_words,
-    overrides_in_words,
     policy_draft_in_words,
     policy_in_words,
     schedule_draft_in_words,
@@ -106,18 +102,13 @@ async def compare_oncall(
         for uid, entry in bundle.channels.items()
     }
     schedules = {
-        uid: wanted_schedule(uid, entry, place, tx.now) for uid, entry in bundle.schedules.items()
+        uid: wanted_schedule(uid, entry, place, tx.now, is_new=uid not in mine.schedules)
+        for uid, entry in bundle.schedules.items()
     }
     policies = {
         uid: wanted_policy(uid, entry, place) for uid, entry in bundle.escalation_policies.items()
     }
     of_schedules = await schedules_in_words(tx, place, mine.schedules.values())
-    for uid, row in mine.schedules.items():
-        # Other overrides than those of the entry are left alone.
-        missing = await _missing_overrides(tx, row, schedules[uid])
-        stored = [one for one in schedules[uid].overrides if one not in missing]
-        if schedules[uid].overrides:
-            of_schedules[row.id]["overrides"] = overrides_in_words(stored, place)
     of_policies = await policies_in_words(tx, place, mine.policies.values())
     found = WantedOnCall(
         ComparedSection("channels", channels, mine.channels, {}),
@@ -175,19 +166,6 @@ def _expect_default(bundle: Bundle, place: BundleContext, applied: ApplySource) 
                 expect_owned(path, row, applied, [f"default of {row.name}"])
 
 
-async def _missing_overrides(
-    tx: Tx, row: ScheduleRow, wanted: BundledSchedule
-) -> list[OverrideDraft]:
-    """Returns the wanted overrides that do not exist, each once."""
-    if not wanted.overrides:
-        return []
-    stored = {
-        OverrideDraft(one.channel_uid, one.starts_at, one.ends_at)
-        for one in await select_overrides_of(tx, row.org, row.id)
-    }
-    return [one for one in dict.fromkeys(wanted.overrides) if one not in stored]
-
-
 async def schedules_in_words(
     tx: Tx, place: BundleContext, rows: Iterable[ScheduleRow]
 ) -> dict[int, dict[str, Any]]:
@@ -229,11 +207,11 @@ async def _expect_nesting(
     ladders = await select_ladders_of(tx, place.home.org, place.home.id)
     mine = {uid: keys[place.policies.uids[uid]] for uid in wanted.drafts}
     ladders.update({mine[uid]: _ladder(draft, keys) for uid, draft in wanted.drafts.items()})
+    faults = nesting_faults(ladders)
     for uid in wanted.acts:
-        fault = nesting_fault(_reachable(ladders, mine[uid]))
-        if fault is not None:
+        if (fault := faults.get(mine[uid])) is not None:
             raise Refused("invalid", f"escalation_policies.{uid}.steps", fault)
-    if (fault := nesting_fault(ladders)) is not None:
+    if (fault := next(iter(faults.values()), None)) is not None:
         raise Refused("invalid", "escalation_policies", f"a policy that names them {fault}")
 
 
@@ -251,16 +229,6 @@ def _ladder(draft: PolicyDraft, keys: Mapping[UUID, int]) -> EscalationPolicy:
             for step in draft.steps
         )
     )
-
-
-def _reachable(ladders: Mapping[int, EscalationPolicy], root: int) -> dict[int, EscalationPolicy]:
-    found: dict[int, EscalationPolicy] = {}
-    wanted = {root}
-    while wanted:
-        found.update({key: ladders[key] for key in wanted if key in ladders})
-        wanted = {one for key in wanted if key in ladders for one in nested_in(ladders[key])}
-        wanted -= set(found)
-    return found
 
 
 def expect_room(place: BundleContext, wanted: WantedOnCall) -> None:
@@ -370,7 +338,7 @@ class _Write:
             row = await create_held_schedule(self.tx, self.principal, home, own, wanted.draft)
         else:
             await replace_schedule(self.tx, self.principal, row.uid, wanted.draft)
-        for one in await _missing_overrides(self.tx, row, wanted):
+        for one in wanted.overrides:
             span = (one.starts_at, one.ends_at)
             with under("overrides"):
                 await create_override(self.tx, self.principal, row.uid, str(one.channel), *span)

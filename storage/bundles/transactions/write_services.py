@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from msgspec import UNSET
+
 from ...accounts.transactions.authorize import audit
 from ...alerting.tables.service_alerting import select_alertings
 from ...alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
@@ -38,7 +40,7 @@ from ..rules.bundle import AlertingEntry, Bundle, ServiceEntry
 from ..rules.bundle_default import brief_service
 from ..rules.bundle_diff import BundleAction, BundleChange, FieldChange, change_of, in_order
 from ..rules.bundle_owner import expect_owned, left_out, marks_of, owner_change
-from ..tables.bundle_ownership import put_marks
+from ..tables.bundle_ownership import mark_hours, put_marks
 from .bundle_context import (
     ApplySource,
     BundleContext,
@@ -133,7 +135,8 @@ async def compare_services(
         standing = found.standing.get(uid)
         before, over = None, None
         if standing is not None:
-            before = standing_in_words(standing, members, of_services, place)
+            states = entry.support_hours is not UNSET
+            before = standing_in_words(standing, members, of_services, place, with_hours=states)
             over = owner_change(standing.row, applied)
         else:
             after = brief_service(after)
@@ -208,6 +211,8 @@ async def write_services(
     orphans = {uid: standing.row.uid for uid, standing in wanted.orphans.items()}
     marks = marks_of(own, rows, orphans, applied, tx.now)
     await put_marks(tx, "service", place.home.org, marks)
+    stated = {own[uid]: one.support_hours is not UNSET for uid, one in wanted.entries.items()}
+    await mark_hours(tx, place.home.org, stated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +238,8 @@ class _Write:
         )
         who, project = self.applied.principal, self.place.home.uid
         row = await create_service(self.tx, who, project, draft, self.place.coming_services[uid])
-        await self._set_hours(row.uid, entry)
+        if entry.support_hours is not UNSET:
+            await self._set_hours(row.uid, entry)
         if entry.monitors:
             await self._declare(row.uid, entry, 0)
         await self._write_alerting(row.uid, entry.alerting)

@@ -116,14 +116,17 @@ def _with_referred(plain: dict[str, str], row: ChannelRow, keyring: Keyring) -> 
 
 
 def is_broken(row: ChannelRow, config: Mapping[str, str]) -> bool:
-    """Returns whether a project secret has no value that is valid for its setting.
+    """Returns whether a named project secret is missing, or its value not valid for its setting.
 
     `config` are the opened settings.
     """
     spec = SPECS.get(row.type)
-    if spec is None or not references_of(spec, plain_settings(row.config)):
+    named = {} if spec is None else references_of(spec, plain_settings(row.config))
+    if spec is None or not named:
         return False
-    return bool(spec.faults(config))
+    # Without an optional one, such as a signature, the message would be another.
+    found = msgspec.json.decode(row.referred, type=dict[str, tuple[UUID, str]])
+    return not found.keys() >= named.keys() or bool(spec.faults(config))
 
 
 def references_of(spec: ChannelSpec, config: Mapping[str, str]) -> dict[str, str]:

@@ -5,9 +5,10 @@ order, because each has other targets. The last step can repeat: the interval is
 last two steps, at least REPEAT_SHORTEST_US, and a late pass takes all missed repeats as one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from ...core.instant import SECOND, Instant
 
@@ -80,30 +81,43 @@ def expanded(policies: Mapping[int, EscalationPolicy], root: int) -> EscalationP
     """Returns a policy with the steps of the policies that it names, without such targets.
 
     The steps of a named policy count from the step that names it. Steps at the same instant become
-    one. Of the named policies, only the steps count, and not what is deeper than NESTED_MOST.
+    one. Of the named policies, only the steps count, and not what is deeper than NESTED_MOST. The
+    first EXPANDED_STEPS_MOST steps are kept, which are all of a policy without `nesting_fault`.
     """
     whole = policies[root]
     if not nested_in(whole):
         return whole
     merged: dict[int, dict[EscalationTarget, None]] = {}
-    for after_us, target in _flat(policies, root, 0, NESTED_MOST):
-        merged.setdefault(after_us, {})[target] = None
-    steps = tuple(EscalationStep(after, tuple(merged[after])) for after in sorted(merged))
+    # Delays of each policy of one depth: a policy counts once at an instant, however it is reached.
+    level: dict[int, set[int]] = {root: {0}}
+    for depth in range(NESTED_MOST + 1):
+        below: dict[int, set[int]] = {}
+        for key, delays in level.items():
+            # An earlier step follows from each earlier delay, so that later ones cannot count.
+            for step in policies[key].steps:
+                began = [at + step.after_us for at in sorted(delays)[:EXPANDED_STEPS_MOST]]
+                named, plain = _divided(step)
+                for at in began if plain else ():
+                    merged.setdefault(at, {}).update(plain)
+                for one in named if depth < NESTED_MOST else ():
+                    if one in policies:
+                        below.setdefault(one, set()).update(began)
+        level = below
+    first = sorted(merged)[:EXPANDED_STEPS_MOST]
+    steps = tuple(EscalationStep(after, tuple(merged[after])) for after in first)
     steps = steps or (EscalationStep(0),)
     return EscalationPolicy(steps, whole.repeat_last, whole.ack_timeout_us)
 
 
-def _flat(
-    policies: Mapping[int, EscalationPolicy], key: int, from_us: int, depth: int
-) -> Iterator[tuple[int, EscalationTarget]]:
-    """Yields (delay, target) of a policy and of those that it names."""
-    for step in policies[key].steps:
-        after_us = from_us + step.after_us
-        for target in step.targets:
-            if target.kind is not TargetKind.POLICY:
-                yield after_us, target
-            elif depth and target.key in policies:
-                yield from _flat(policies, target.key, after_us, depth - 1)
+def _divided(step: EscalationStep) -> tuple[set[int], dict[EscalationTarget, None]]:
+    """Returns the policies that a step names, and its other targets in their order, each once."""
+    named = {one.key for one in step.targets if one.kind is TargetKind.POLICY}
+    return named, {one: None for one in step.targets if one.kind is not TargetKind.POLICY}
+
+
+_CIRCLE: Final = "must not lead back to this policy"
+_TOO_DEEP: Final = f"must name at most {NESTED_MOST} policies below each other"
+_TOO_MANY: Final = f"must lead to at most {EXPANDED_STEPS_MOST} steps"
 
 
 def nesting_fault(policies: Mapping[int, EscalationPolicy]) -> str | None:
@@ -111,29 +125,58 @@ def nesting_fault(policies: Mapping[int, EscalationPolicy]) -> str | None:
 
     A circle comes first, because a policy that leads into one is too deep as well.
     """
-    if any(key in _below(policies, key) for key in policies):
-        return "must not lead back to this policy"
-    for key in policies:
-        below, depth = nested_in(policies[key]), 0
-        while below:
-            depth += 1
-            if depth > NESTED_MOST:
-                return f"must name at most {NESTED_MOST} policies below each other"
-            below = set().union(*(nested_in(policies[one]) for one in below if one in policies))
-        if len(expanded(policies, key).steps) > EXPANDED_STEPS_MOST:
-            return f"must lead to at most {EXPANDED_STEPS_MOST} steps"
-    return None
+    found = set(nesting_faults(policies).values())
+    return next((fault for fault in (_CIRCLE, _TOO_DEEP, _TOO_MANY) if fault in found), None)
 
 
-def _below(policies: Mapping[int, EscalationPolicy], root: int) -> set[int]:
-    """Returns the policies that the steps of a policy lead to."""
+def nesting_faults(policies: Mapping[int, EscalationPolicy]) -> dict[int, str]:
+    """Returns the fault of each policy that has one, or leads to one that has one.
+
+    Looks at the steps of each policy once, after those of the policies that it names.
+    """
+    named = {key: nested_in(policy) for key, policy in policies.items()}
+    users: dict[int, list[int]] = {}
+    for key, below in named.items():
+        for one in below:
+            users.setdefault(one, []).append(key)
+    waiting = {key: len(below & policies.keys()) for key, below in named.items()}
+    ready = [key for key, many in waiting.items() if not many]
+    depths: dict[int, int] = {}
+    delays: dict[int, set[int]] = {}
+    faults: dict[int, str] = {}
+    while ready:
+        key = ready.pop()
+        depths[key] = max((1 + depths.get(one, 0) for one in named[key]), default=0)
+        if depths[key] > NESTED_MOST:
+            faults[key] = _TOO_DEEP
+        elif any(one in faults for one in named[key]):
+            faults[key] = _TOO_MANY
+        else:
+            delays[key] = _delays(policies[key], delays)
+            if len(delays[key]) > EXPANDED_STEPS_MOST:
+                faults[key] = _TOO_MANY
+        for user in users.get(key, ()):
+            waiting[user] -= 1
+            if not waiting[user]:
+                ready.append(user)
+    faults.update({key: _CIRCLE for key in policies if key not in depths})
+    return faults
+
+
+def _delays(policy: EscalationPolicy, below: Mapping[int, set[int]]) -> set[int]:
+    """Returns the delays of the expanded policy, not all if they are more than allowed.
+
+    `below` are those of the policies that it names.
+    """
     found: set[int] = set()
-    wanted = nested_in(policies[root])
-    while wanted:
-        found |= wanted
-        wanted = {
-            key for one in wanted if one in policies for key in nested_in(policies[one])
-        } - found
+    for step in policy.steps:
+        named, plain = _divided(step)
+        if plain:
+            found.add(step.after_us)
+        of_named = set().union(*(below[one] for one in named if one in below))
+        found.update(step.after_us + delay for delay in of_named)
+        if len(found) > EXPANDED_STEPS_MOST:
+            break
     return found
 
 

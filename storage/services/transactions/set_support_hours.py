@@ -21,13 +21,14 @@ async def put_support_hours(
     zone: str,
     windows: Sequence[WeeklyWindow],
 ) -> ServiceRow:
-    """Sets the support hours; no windows remove them.
+    """Sets the support hours; no windows remove them. A bundle that states none leaves them alone.
 
     Raises:
         Refused not_found, forbidden, invalid with its field, managed_by_file.
     """
     before = await demand_service(tx, principal, project, service)
-    expect_unmanaged(principal, before)
+    if before.hours_managed:
+        expect_unmanaged(principal, before)
     fault = hours_fault(zone, windows)
     if fault is not None:
         raise Refused("invalid", *fault)
