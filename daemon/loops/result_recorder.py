@@ -298,10 +298,10 @@ class Recorder:
         try:
             if is_copied(arrivals):
                 async with self._pool.transaction("record_steady") as tx:
-                    stored = await copy_steady(tx, _judged(arrivals, tx.now))
+                    stored = await copy_steady(tx, _with_lateness(arrivals, tx.now))
             else:
                 async with self._pool.statement("record_steady") as tx:
-                    stored = await record_steady(tx, _judged(arrivals, tx.now))
+                    stored = await record_steady(tx, _with_lateness(arrivals, tx.now))
             self._is_away = False
         except (Unavailable, Rejected):
             # The locked path determines for each result whether it was written.
@@ -421,7 +421,7 @@ class Recorder:
                 return
 
 
-def _judged(arrivals: Sequence[IncomingResult], now: Instant) -> list[IncomingResult]:
+def _with_lateness(arrivals: Sequence[IncomingResult], now: Instant) -> list[IncomingResult]:
     """Decides which results are late at `now` of the transaction, at which it settles windows.
 
     The first use fixes that instant: a later wait for locks does not make a verdict wrong.
