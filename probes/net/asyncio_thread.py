@@ -5,11 +5,13 @@ its work belongs to a run, and a cancelled run cancels its work. Therefore the p
 without stopping it. The thread takes no permit of the thread limiter, because the number of runs
 does not change its count.
 
-The CPU of the thread is charged to the run that uses it. While the loop is late, its runs are held
-up by this process and not by their targets.
+The CPU of the thread is charged to the run that uses it. A run whose callbacks wait for those of
+other runs is held up by this process and not by its target.
 """
 
 import asyncio
+import select
+import selectors
 import socket
 import threading
 from collections.abc import Callable, Coroutine
@@ -24,13 +26,14 @@ import trio
 
 from ..check.cpu_meter import CpuMeter, current_meter
 from ..check.failure import LocalFailure
-from ..check.loop_lag import NOTED_US, TICK_SECONDS
 from ..check.result import UnknownReason
 
 # Grace period in which cancelled work closes its socket. Afterwards the caller stops waiting.
 GOODBYE_SECONDS = 0.1
 # CPU that a run may use before its meter is told.
 REPORT_NS: Final = 5_000_000
+# A call of the selector that takes longer has waited.
+WAIT_US: Final = 1_000
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,29 +43,76 @@ _loops: list["_MeteredLoop"] = []
 _starting = threading.Lock()
 
 
-class _Account:
-    """CPU of one run on the thread. `settle` is called in the Trio thread, all else in this one."""
+class _Selector(selectors.DefaultSelector):
+    """Selector that knows since when the callbacks of the current pass of the loop may be due."""
 
-    def __init__(self, meter: CpuMeter | None, token: trio.lowlevel.TrioToken) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.returned_us = self.due_since_us = _now_us()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        called_us = _now_us()
+        ready = super().select(timeout)
+        returned_us = _now_us()
+        # What ends a wait was not due before. Without a wait, it may have been due since the last
+        # return.
+        has_waited = returned_us - called_us >= WAIT_US
+        self.due_since_us = returned_us if has_waited else self.returned_us
+        self.returned_us = returned_us
+        return ready
+
+
+class _Account:
+    """CPU and delays of one run on the thread.
+
+    A delay is the time for which a callback of the run was due while the loop made other ones. The
+    silence of the target is none. `settle` is called in the Trio thread, all else in this one.
+    """
+
+    def __init__(
+        self, meter: CpuMeter | None, token: trio.lowlevel.TrioToken, selector: _Selector
+    ) -> None:
         self._meter = meter
         self._token = token
-        self._used_ns = 0
+        self._selector = selector
         self._unreported_ns = 0
+        self._held_up_us = 0
+        # End of the last callback of this run; its start in the Trio thread before.
+        self._seen_us = _now_us()
 
-    def add(self, ns: int) -> None:
-        self._used_ns += ns
+    def begin(self) -> None:
+        self._wait_since(self._seen_us)
+
+    def measured(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self._wait_since(self._selector.due_since_us)
+        began_ns = thread_time_ns()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            self._seen_us = _now_us()
+            self._add(thread_time_ns() - began_ns)
+
+    def _wait_since(self, due_us: int) -> None:
+        self._held_up_us += max(0, _now_us() - max(due_us, self._seen_us))
+
+    def _add(self, ns: int) -> None:
         self._unreported_ns += ns
         if self._unreported_ns >= REPORT_NS and self._meter is not None:
             spent_ns, self._unreported_ns = self._unreported_ns, 0
             with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(self._meter.spend, spent_ns)
 
-    def settle(self, late_us: int) -> None:
-        """Charges the rest, and records the delay of the loop by others than this run."""
-        if self._meter is not None:
-            self._meter.held_up_us += max(0, late_us - self._used_ns // 1_000)
-            self._meter.spend(self._unreported_ns)
-            self._unreported_ns = 0
+    def settle(self, *, is_due: bool) -> None:
+        """Charges the rest, and records the delays. `is_due` states that the target has sent data
+        that the loop has not read.
+        """
+        if self._meter is None:
+            return
+        if is_due:
+            self._wait_since(self._selector.returned_us)
+        self._meter.held_up_us += self._held_up_us
+        self._meter.spend(self._unreported_ns)
+        self._unreported_ns = 0
 
 
 _account: ContextVar[_Account | None] = ContextVar("account", default=None)
@@ -74,33 +124,20 @@ def charged(call: Callable[P, T]) -> Callable[P, T]:
     For callbacks of the selector, such as `data_received`, which do not pass `call_soon`.
     """
     account = _account.get()
-    return call if account is None else partial(_measured, account, call)
-
-
-def _measured(account: _Account, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    began_ns = thread_time_ns()
-    try:
-        return call(*args, **kwargs)
-    finally:
-        account.add(thread_time_ns() - began_ns)
+    return call if account is None else partial(account.measured, call)
 
 
 class _MeteredLoop(asyncio.SelectorEventLoop):
-    """Loop that charges the steps of tasks and the calls of `call_soon`, and that knows by how much
-    it is late.
-    """
+    """Loop that charges the steps of tasks and the calls of `call_soon`."""
 
     def __init__(self) -> None:
         try:
-            super().__init__()
+            self.selector = _Selector()
+            super().__init__(self.selector)
         except BaseException:
             # A loop without its descriptors would raise when it is collected.
             self._closed = True
             raise
-        self._runs = 0
-        self._late_us = 0
-        # None while no run is watched.
-        self._next_tick_us: int | None = None
 
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
@@ -109,34 +146,7 @@ class _MeteredLoop(asyncio.SelectorEventLoop):
         account = context.get(_account)
         if account is None:
             return super().call_soon(callback, *args, context=context)
-        return super().call_soon(_measured, account, callback, *args, context=context)
-
-    def begin_run(self) -> None:
-        self._runs += 1
-        if self._next_tick_us is None:
-            self._plan_tick()
-
-    def end_run(self) -> None:
-        self._runs -= 1
-
-    def late_us(self) -> int:
-        """Returns the sum of the delays of the loop while it had runs. Any thread may call it."""
-        return self._late_us + self._delay_us(self._next_tick_us)
-
-    @staticmethod
-    def _delay_us(tick_us: int | None) -> int:
-        late_us = 0 if tick_us is None else perf_counter_ns() // 1_000 - tick_us
-        return late_us if late_us >= NOTED_US else 0
-
-    def _plan_tick(self) -> None:
-        self._next_tick_us = perf_counter_ns() // 1_000 + int(TICK_SECONDS * 1_000_000)
-        self.call_later(TICK_SECONDS, self._tick)
-
-    def _tick(self) -> None:
-        self._late_us += self._delay_us(self._next_tick_us)
-        self._next_tick_us = None
-        if self._runs:
-            self._plan_tick()
+        return super().call_soon(account.measured, callback, *args, context=context)
 
 
 async def on_asyncio(
@@ -153,13 +163,12 @@ async def on_asyncio(
         sock.close()
         raise
     token = trio.lowlevel.current_trio_token()
-    account = _Account(current_meter(), token)
-    late_us = loop.late_us()
+    account = _Account(current_meter(), token, loop.selector)
     ended = trio.Event()
     tasks: list[asyncio.Task[T]] = []
 
     def begin() -> None:
-        loop.begin_run()
+        account.begin()
         _account.set(account)
         tasks.append(loop.create_task(work(sock)))
         tasks[0].add_done_callback(after)
@@ -172,7 +181,6 @@ async def on_asyncio(
         loop.call_soon(tell)
 
     def tell() -> None:
-        loop.end_run()
         sock.close()
         with suppress(trio.RunFinishedError):
             token.run_sync_soon(ended.set)
@@ -185,12 +193,28 @@ async def on_asyncio(
     try:
         await ended.wait()
     finally:
+        is_due = not ended.is_set() and _has_data(sock)
         if not ended.is_set():
             loop.call_soon_threadsafe(shut_down)
             with trio.move_on_after(GOODBYE_SECONDS, shield=True):
                 await ended.wait()
-        account.settle(loop.late_us() - late_us)
+        account.settle(is_due=is_due)
     return tasks[0].result()
+
+
+def _has_data(sock: socket.socket) -> bool:
+    """Returns whether the target has sent something that was not read, such as the end."""
+    poll = select.poll()
+    try:
+        poll.register(sock, select.POLLIN)
+    except ValueError:
+        # The loop has closed it meanwhile.
+        return False
+    return bool(poll.poll(0))
+
+
+def _now_us() -> int:
+    return perf_counter_ns() // 1_000
 
 
 def _loop() -> _MeteredLoop:

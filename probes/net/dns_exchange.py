@@ -18,10 +18,10 @@ import trio
 from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, ProbePhase, UnknownReason
+from .address_query import PATIENCE_SECONDS
 from .bounded_reader import Reader, Stream
 from .dns_client import ROOT_SECONDS, UDP_BYTES_MOST, is_long, is_too_long, read_message
 from .egress import Egress
-from .resolver import PATIENCE_SECONDS
 from .resolver_files import Nameserver
 from .sockets import class_of, connected
 

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
@@ -133,7 +134,10 @@ def make_reach(
 
     Share `lag`, `cpu`, `resolver` and `contexts` between the policies of one process.
     """
-    resolver = resolver or Resolver(HostFiles(nameservers=nameservers))
+    if resolver is None:
+        # The first lookup would wait for this import.
+        import_module(".address_query", __package__)
+        resolver = Resolver(HostFiles(nameservers=nameservers))
     connectivity = None
     if connectivity_check is not None:
         host, port = connectivity_check

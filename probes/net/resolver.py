@@ -9,23 +9,19 @@ from collections import OrderedDict
 from enum import StrEnum
 from ipaddress import ip_address
 from time import monotonic
+from typing import TYPE_CHECKING
 
-import dns.exception
-import dns.name
-import dns.rdatatype
-
-from ..check.failure import LocalFailure, TargetFailure
+from ..check.failure import TargetFailure
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, UnknownReason
-from .dns_client import Conversation, DnsAnswer, DnsError
+from ..check.result import FailureClass
 from .resolver_files import HostFiles, Nameserver
+
+if TYPE_CHECKING:
+    from .dns_client import DnsAnswer
 
 CACHE_MOST = 4_096
 # Upper limit of the time to live of an answer.
 CACHE_SECONDS_MOST = 30
-# Timeout of a nameserver in each round over all of them. With the query of the root in each round,
-# a lookup takes at most about 5.4 s per nameserver.
-PATIENCE_SECONDS = (0.4, 1.0, 2.5)
 ADDRESSES_MOST = 16
 
 
@@ -33,13 +29,6 @@ class Family(StrEnum):
     ANY = "any"
     IPV4 = "ipv4"
     IPV6 = "ipv6"
-
-
-_TYPES = {
-    Family.ANY: (dns.rdatatype.A, dns.rdatatype.AAAA),
-    Family.IPV4: (dns.rdatatype.A,),
-    Family.IPV6: (dns.rdatatype.AAAA,),
-}
 
 
 class Resolver:
@@ -71,28 +60,14 @@ class Resolver:
         self._keep(host, family, addresses, answer.ttl_seconds)
         return addresses
 
-    async def _ask(self, host: str, family: Family, watch: Stopwatch) -> DnsAnswer:
-        try:
-            name = dns.name.from_text(host)
-        except dns.exception.DNSException:
-            raise TargetFailure(FailureClass.DNS_ERROR) from None
-        for patience_seconds in PATIENCE_SECONDS:
-            troubles: list[DnsError] = []
-            for server in self.nameservers():
-                conversation = Conversation(server, name, _TYPES[family])
-                answer = await conversation.ask(patience_seconds)
-                if answer.trouble is None:
-                    self._answered_last = server
-                    return answer
-                troubles.append(answer.trouble)
-                if conversation.root_answered:
-                    watch.resolver_alive = True
-                    self._answered_last = server
-            if DnsError.SILENT not in troubles:
-                break
-        if watch.resolver_alive:
-            raise TargetFailure(FailureClass.DNS_ERROR)
-        raise LocalFailure(UnknownReason.RESOLVER_DEAD)
+    async def _ask(self, host: str, family: Family, watch: Stopwatch) -> "DnsAnswer":
+        # Commands resolve with the system, and do not import the DNS library. `make_reach` does.
+        from .address_query import query_addresses
+
+        return await query_addresses(host, family, self.nameservers, self._note_answer, watch)
+
+    def _note_answer(self, server: Nameserver) -> None:
+        self._answered_last = server
 
     def nameservers(self) -> list[Nameserver]:
         """Returns the nameservers of this host, the last one that answered first.

@@ -227,6 +227,20 @@ async def test_a_newer_monitor_type_needs_its_capability(world: World) -> None:
     assert run.definition.type == "smtp"
 
 
+async def test_abilities_of_different_agents_do_not_add_up(world: World) -> None:
+    """One understands passwords, the other the type: neither can run the monitor."""
+    config = {"username": "a", "password": "horse", "encryption": "tls"}
+    (row,) = await reserved(world, type="smtp", target="mail.example", config=config)
+    new = await register_agent(world, "new")
+    plain = await register_agent(world, "plain", Generation.PLAIN)
+    async with world.pool.transaction("declare") as tx:
+        await agents.record_heartbeat(tx, plain.holder, "1", ["smtp@1"], Generation.PLAIN)
+    assert await claim(world, plain, kinds=["smtp@1"]) == []
+    assert await claim(world, new) == []
+    troubles = "select reason from probe_errors where monitor = %(m)s"
+    assert await world.rows(troubles, m=row.id) == [("carrier_too_old",)]
+
+
 async def test_an_agent_too_old_for_a_secret_never_receives_it(world: World) -> None:
     config = {"auth_mode": "basic", "username": "shop", "password": "horse"}
     (row,) = await reserved(world, config=config)

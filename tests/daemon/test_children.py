@@ -73,6 +73,7 @@ def test_a_worker_runs_probes_and_keeps_no_schedule() -> None:
         "canaries",
         "prober",
         "dispatcher",
+        "key_checker",
         "due_work",
         "watchdog",
         "ops",

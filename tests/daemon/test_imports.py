@@ -15,7 +15,10 @@ COMMAND_LINE_OF_HTTPX = {"rich", "pygments"}
         # The client of `gate check`, `change record` and the other commands that use the API.
         (
             "leadline.daemon.cli.api_client",
-            {*COMMAND_LINE_OF_HTTPX, "cryptography", "psycopg", "leadline.probes.senders.deliver"},
+            {
+                *COMMAND_LINE_OF_HTTPX,
+                *("cryptography", "dns.message", "psycopg", "leadline.probes.senders.deliver"),
+            },
         ),
     ],
 )

@@ -124,3 +124,15 @@ async def test_a_service_of_a_file_provider_is_not_exported(api: Api) -> None:
         await tx.execute("update services set managed_by = 'files', bundle_uid = 'x'")
     page = await page_of(api, str(service), "?show=yaml")
     assert "A file provider manages this service" in page
+
+
+async def test_the_bundle_of_a_monitor_has_the_monitor_alone_and_changes_nothing(api: Api) -> None:
+    """The objects of the project that need a newer format are no part of it."""
+    await api.new_channel()
+    monitor = await api.new_monitor(name="till")
+    answer = await api.ask("editor", "GET", f"/monitors/{monitor.uid}/copy?show=yaml")
+    document: Any = read_text(text_in(await answer.get_data(as_text=True))).document
+    assert list(document) == ["format", "organization", "project", "monitors"]
+    path = f"/projects/{api.project}/bundle/plan"
+    plan = await call(api, "POST", path, document, who="project_admin")
+    assert [one["action"] for one in plan["changes"]] == ["unchanged"]

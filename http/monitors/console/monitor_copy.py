@@ -30,12 +30,17 @@ async def render_copy(ask: Request) -> Response:
             raise Refused("not_found")
         frame = await frame_of(ask, tx)
         bundle = await export_bundle(tx, ask.who, row.project_uid, ask.context.keyring)
-        bundle.pop("services", None)
     base = ask.base_url
     entries = bundle["monitors"].items()
     mine = {key: one for key, one in entries if one.get("slug", key) == row.slug}
     # An object of a file provider is not exported.
-    text = write_text({**bundle, "format": 1, "monitors": mine}) if mine else ""
+    document = {
+        "format": 1,
+        "organization": bundle["organization"],
+        "project": bundle["project"],
+        "monitors": mine,
+    }
+    text = write_text(document) if mine else ""
     return page(
         "ui/copy_screen.html",
         frame=frame,

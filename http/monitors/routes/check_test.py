@@ -32,7 +32,7 @@ from ....storage.monitors.transactions.check_test_document import close_document
 from ....storage.monitors.transactions.lock_references import open_references
 from ....storage.monitors.transactions.monitor_draft import check_draft
 from ....storage.scheduling.queries.region_list import select_usable_regions
-from ....storage.scheduling.queries.region_workers import has_tester
+from ....storage.scheduling.queries.region_workers import missing_tester
 from ...wire.app_context import AppContext
 
 # Time for a worker or agent of the region to claim the test, and poll interval for its answer.
@@ -94,8 +94,9 @@ async def _try_elsewhere(
     uid = uuid7()
     text, sealed = close_document(document_of(draft, values, org), context.keyring, uid)
     async with context.pool.transaction("request_check_test") as tx:
-        if not await has_tester(tx, draft.region, draft.type):
-            return _nobody(context, draft)
+        missing = await missing_tester(tx, draft.region, draft.type)
+        if missing is not None:
+            return _not_run(context, draft, missing)
         until = Instant(tx.now + BEGIN_SECONDS * SECOND)
         await run_check_test.insert_check_test(
             tx, uid, draft.region, draft.type, text, sealed, until
@@ -109,7 +110,7 @@ async def _try_elsewhere(
                     found = await run_check_test.pop_answer(tx, uid)
                 if found is not None:
                     return _shown(msgspec.json.decode(found, type=Result), draft)
-        return _nobody(context, draft)
+        return _not_run(context, draft, UnknownReason.NO_WORKER)
     finally:
         # Best effort: if this statement fails, retention deletes the row.
         with trio.move_on_after(LOOK_SECONDS, shield=True), suppress(Unavailable):
@@ -132,6 +133,6 @@ def _shown(result: Result, draft: MonitorDraft) -> Result:
     return replace(result, failed=FailedCondition(failed.condition, measured))
 
 
-def _nobody(context: AppContext, draft: MonitorDraft) -> Result:
+def _not_run(context: AppContext, draft: MonitorDraft, why: UnknownReason) -> Result:
     host = target_host(draft.type, draft.target)
-    return unobtained(context.clock(), host, UnknownReason.NO_WORKER)
+    return unobtained(context.clock(), host, why)

@@ -55,7 +55,14 @@ def _document(bundle: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, A
     """Returns the service with its members, without which it could not be declared."""
     members = {name for one in mine.values() for name in _members(one)}
     monitors = {key: one for key, one in bundle["monitors"].items() if key in members}
-    return {**bundle, "format": 2, "monitors": monitors, "services": dict(mine)}
+    has_hours = any("support_hours" in one for one in mine.values())
+    return {
+        "format": 3 if has_hours else 2,
+        "organization": bundle["organization"],
+        "project": bundle["project"],
+        "monitors": monitors,
+        "services": dict(mine),
+    }
 
 
 def _members(entry: Mapping[str, Any]) -> Sequence[str]:

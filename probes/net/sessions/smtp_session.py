@@ -13,8 +13,8 @@ from ..bounded_reader import Reader
 
 # EHLO name for a mail server, which requires an address literal if there is no host name.
 EHLO_NAME: Final = "[127.0.0.1]"
-# Replies to AUTH about credentials or about the mechanism (RFC 4954, 6).
-_REFUSED: Final = frozenset({432, 454, 500, 530, 534, 535, 538})
+# Replies to AUTH that refuse the credentials or ask for others (RFC 4954, 4 and 6).
+_REFUSED: Final = frozenset({432, 530, 534, 535, 538})
 
 
 class SmtpSession:
@@ -49,7 +49,10 @@ class SmtpSession:
             raise TargetFailure(FailureClass.TLS_ERROR, code)
 
     async def log_in(self, username: str, password: str) -> None:
-        """Logs in by PLAIN or LOGIN. Raises: `auth_failed` if the server refuses."""
+        """Logs in by PLAIN or LOGIN.
+
+        Raises: `auth_failed` if the server refuses, and `protocol_error` if it offers neither.
+        """
         offered = {
             mechanism
             for line in self._extensions
@@ -63,7 +66,7 @@ class SmtpSession:
             await self._prove("", username, 334)
             await self._prove("", password, 235)
         else:
-            raise TargetFailure(FailureClass.AUTH_FAILED)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
     async def _prove(self, command: str, text: str, wanted: int) -> None:
         words = [command, b64encode(text.encode()).decode()]

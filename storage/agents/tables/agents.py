@@ -30,9 +30,7 @@ update agents set version = %(version)s, workflow_kinds = %(kinds)s::text[], car
 where holder = %(holder)s
 """
 _ABILITIES = f"""
-select coalesce(max(carrier), 0),
-  coalesce(array_agg(distinct kind) filter (where kind is not null), '{{}}')
-from agents left join unnest(workflow_kinds) as kind on true
+select distinct carrier, workflow_kinds from agents
 where region = %(region)s and last_seen_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
 """
 _FORGET = "delete from agents where credential = %(credential)s returning holder"
@@ -69,12 +67,11 @@ async def record_heartbeat(
     await tx.execute(_TELL, holder=holder, version=version, kinds=list(kinds), carrier=carrier)
 
 
-async def select_abilities(tx: Tx, region: str) -> tuple[int, list[str]]:
-    """Returns the highest generation of the region's live agents, 0 without one, and all
-    capabilities that one of them has.
-    """
-    ((carrier, kinds),) = await tx.rows(_ABILITIES, region=region, now=tx.now)
-    return carrier, kinds
+async def select_abilities(tx: Tx, region: str) -> list[tuple[int, list[str]]]:
+    """Returns the generation and the capabilities of each live agent of the region."""
+    return [
+        (carrier, kinds) for carrier, kinds in await tx.rows(_ABILITIES, region=region, now=tx.now)
+    ]
 
 
 async def clear_credential(tx: Tx, credential: str) -> list[UUID]:

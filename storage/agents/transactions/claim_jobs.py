@@ -161,11 +161,11 @@ async def _record_too_old(
     """Records `carrier_too_old` for monitors that no agent or worker of the region can run."""
     if not refused or await has_worker(tx, agent.region):
         return
-    newest, kinds = await agents.select_abilities(tx, agent.region)
+    abilities = await agents.select_abilities(tx, agent.region)
     troubles = {
         key: (ProbeErrorReason.CARRIER_TOO_OLD, tx.now)
         for key in sorted({window.key for window in refused} & carried.keys())
-        if not _fits(carried[key], newest, kinds)
+        if not any(_fits(carried[key], carrier, kinds) for carrier, kinds in abilities)
     }
     if troubles:
         await record_probe_errors(tx, troubles)

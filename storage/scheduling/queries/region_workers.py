@@ -1,5 +1,6 @@
 """Presence of processes in a region that run checks, or tests of checks before they are saved."""
 
+from ....probes.check.result import UnknownReason
 from ....probes.jobs.agent_protocol import CAPABILITY, CHECK_TEST, LIVE_SECONDS, Generation
 from ...engine.pools import Tx
 
@@ -9,11 +10,12 @@ select exists (select from presences where not ended
   and %(region)s = any(regions))
 """
 
+# Null without a live agent.
 _TESTS = f"""
-select exists (select from agents where region = %(region)s
-  and last_seen_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
-  and '{CHECK_TEST}' = any(workflow_kinds) and carrier >= {max(Generation)}
+select bool_or('{CHECK_TEST}' = any(workflow_kinds) and carrier >= {max(Generation)}
   and (%(needed)s::text is null or %(needed)s::text = any(workflow_kinds)))
+from agents where region = %(region)s
+  and last_seen_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
 """
 
 
@@ -23,10 +25,15 @@ async def has_worker(tx: Tx, region: str) -> bool:
     return found
 
 
-async def has_tester(tx: Tx, region: str, type_: str) -> bool:
-    """Returns whether a server process, or a live agent that tests this type, is in the region."""
+async def missing_tester(tx: Tx, region: str, type_: str) -> UnknownReason | None:
+    """Returns why no process of the region can test this type, None if one can.
+
+    Server processes test all types, live agents those of which they declare the capability.
+    """
     if await has_worker(tx, region):
-        return True
+        return None
     needed = CAPABILITY.get(type_)
-    found: bool = await tx.value(_TESTS, region=region, needed=needed, now=tx.now)
-    return found
+    found: bool | None = await tx.value(_TESTS, region=region, needed=needed, now=tx.now)
+    if found is None:
+        return UnknownReason.NO_WORKER
+    return None if found else UnknownReason.CARRIER_TOO_OLD

@@ -125,6 +125,38 @@ async def test_replies_get_their_failure_class(
     assert (result.msg, result.code) == (down(failure) if failure else "", code), result.bug
 
 
+@pytest.mark.parametrize(
+    ("mechanisms", "reply", "failure", "code"),
+    [
+        (b"CRAM-MD5 XOAUTH2", b"", FailureClass.PROTOCOL_ERROR, None),
+        (b"PLAIN", b"454 later\r\n", FailureClass.PROTOCOL_ERROR, 454),
+        (b"PLAIN", b"500 what\r\n", FailureClass.PROTOCOL_ERROR, 500),
+        (b"PLAIN", b"535 no\r\n", FailureClass.AUTH_FAILED, 535),
+        (b"LOGIN", b"534 weak\r\n", FailureClass.AUTH_FAILED, 534),
+    ],
+)
+async def test_only_a_refusal_of_the_credentials_is_auth_failed(
+    prober: Prober,
+    context: ssl.SSLContext,
+    mechanisms: bytes,
+    reply: bytes,
+    failure: FailureClass,
+    code: int | None,
+) -> None:
+    async def handle(stream: trio.SocketStream) -> None:
+        secure = trio.SSLStream(stream, context, server_side=True)
+        await secure.send_all(b"220 mail\r\n")
+        await secure.receive_some(1_000)
+        await secure.send_all(b"250-mail\r\n250 AUTH " + mechanisms + b"\r\n")
+        if await secure.receive_some(1_000):
+            await secure.send_all(reply)
+            await secure.receive_some(1_000)
+
+    async with serving(handle) as port:
+        result = await prober.check("smtp", f"{HOST}:{port}", encryption="tls", **LOGIN)
+    assert (result.msg, result.code) == (down(failure), code), result.bug
+
+
 async def test_plain_text_behind_the_consent_to_tls_is_refused(prober: Prober) -> None:
     """A man in the middle could add it, and it would be read as if the server had encrypted it."""
 

@@ -5,6 +5,8 @@ The budget is lowered, so that a flood of small parts exceeds it soon on every m
 
 import ssl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import trio
@@ -97,29 +99,52 @@ async def test_a_flood_of_ssh_packets_is_too_expensive(prober: Prober) -> None:
     assert (result.outcome, result.msg) == (RunOutcome.DOWN, EXPENSIVE)
 
 
-async def test_a_run_on_a_late_asyncio_loop_is_never_down(
-    prober: Prober, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Other ssh runs keep the loop of this one busy."""
-    monkeypatch.setattr(runner, "STALL_US_MOST", 200_000)
+@contextmanager
+def busy_asyncio(seconds: float) -> Iterator[None]:
+    """Steps of this length, as other ssh runs make them, keep the loop of ssh busy."""
     loop = asyncio_thread._loop()
     busy = True
 
     def occupy() -> None:
-        time.sleep(0.05)
+        time.sleep(seconds)
         if busy:
             loop.call_soon(occupy)
+
+    loop.call_soon_threadsafe(occupy)
+    try:
+        yield
+    finally:
+        busy = False
+
+
+async def test_a_run_whose_steps_wait_for_others_is_never_down(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "STALL_US_MOST", 100_000)
+
+    async def greet(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"SSH-2.0-OpenSSH_9.2\r\n")
+        await trio.sleep_forever()
+
+    async with serving(greet) as port:
+        with busy_asyncio(0.1):
+            late = await prober.check("ssh", f"{HOST}:{port}", timeout_seconds=2, **SSH_LOGIN)
+    assert late.unknown_reason is UnknownReason.LOOP_STALLED
+
+
+async def test_a_silent_target_is_down_while_other_runs_keep_the_loop_busy(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise costly targets of one tenant would hide the outages of another."""
+    monkeypatch.setattr(runner, "STALL_US_MOST", 500_000)
 
     async def silent(_: trio.SocketStream) -> None:
         await trio.sleep_forever()
 
     async with serving(silent) as port:
-        loop.call_soon_threadsafe(occupy)
-        try:
-            late = await prober.check("ssh", f"{HOST}:{port}", timeout_seconds=1, **SSH_LOGIN)
-        finally:
-            busy = False
-    assert late.unknown_reason is UnknownReason.LOOP_STALLED
+        with busy_asyncio(0.02):
+            result = await prober.check("ssh", f"{HOST}:{port}", timeout_seconds=2, **SSH_LOGIN)
+    assert result.msg == message(FailureClass.TIMEOUT, HOST), result
 
 
 async def test_the_budget_holds_for_a_large_ordinary_body(prober: Prober) -> None:

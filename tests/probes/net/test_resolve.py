@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from leadline.probes.check.result import ProbePhase, RunOutcome, UnknownReason
-from leadline.probes.net import resolver as resolve
+from leadline.probes.net import address_query
 from leadline.probes.net import resolver_files as host_files
 from leadline.probes.net.egress_policy import canary_policy
 from leadline.probes.net.resolver import Resolver
@@ -75,7 +75,7 @@ async def test_silence_is_down_only_if_the_root_is_answered(
     prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The second round does not end: the deadline ends it.
-    monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (0.1, FOR_EVER_SECONDS))
+    monkeypatch.setattr(address_query, "PATIENCE_SECONDS", (0.1, FOR_EVER_SECONDS))
     names.records[("silent.example", "A")] = [None]
     names.records[("silent.example", "AAAA")] = [None]
     broken_name = await prober.check("http", "http://silent.example/", timeout_seconds=1)
@@ -100,7 +100,7 @@ async def test_a_closed_resolver_is_an_immediate_local_failure(
     prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A run that waited for the resolver would end at its deadline, after this test has failed.
-    monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
+    monkeypatch.setattr(address_query, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
     closed = Resolver(
         HostFiles(hosts=Path("/nonexistent"), nameservers=(Nameserver("127.0.0.1", 9),))
     )
@@ -138,7 +138,7 @@ async def test_a_silent_nameserver_delays_only_the_first_query(
                 "the silent nameserver is queried first"
             )
             # Waiting for this nameserver again would take the whole time of the run.
-            monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
+            monkeypatch.setattr(address_query, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
             second = await patient.check("tcp", f"b.example:{port}")
     assert first.outcome is second.outcome is RunOutcome.UP
 
@@ -147,7 +147,7 @@ async def test_an_unanswered_address_family_does_not_delay_the_other(
     prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A run that waits for this answer reaches its deadline, and is not up.
-    monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
+    monkeypatch.setattr(address_query, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
     names.records[("app.example", "A")] = [["127.0.0.1"]]
     names.records[("app.example", "AAAA")] = [None]
     async with serving(answering(answer())) as port:

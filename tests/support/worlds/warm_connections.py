@@ -14,6 +14,8 @@ from leadline.storage.engine import pools
 from leadline.storage.engine.connect import connect
 from leadline.storage.engine.trio_postgres import Connection
 
+# psycopg's default. A pool behind a pooler sets another one.
+PREPARE_THRESHOLD: Final = 5
 # More connections cost memory of the server, and few tests open more.
 _MOST: Final = 8
 
@@ -56,6 +58,7 @@ class WarmConnections:
             if called == name:
                 del idle[number]
                 if connection.usable:
+                    connection.prepare_threshold = PREPARE_THRESHOLD
                     return connection
                 connection.discard()
         return await connect(dsn, name=name, **arguments)
