@@ -286,7 +286,8 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"schedules": {"day": {**DAY, "layers": [], "participants": [{"person": "x@y"}]}}},
-        "schedules.day.participants[0].person: is not a member of the project",
+        "schedules.day.participants[0].person: is not a member of the project, which begins with"
+        " an accepted invitation",
     ),
     (
         {"schedules": {"day": {**DAY, "anchor_at": "monday"}}},
@@ -598,12 +599,27 @@ def random_sections(rnd: random.Random) -> dict[str, Any]:
         ]
         routes["default"] = rnd.choice([None, rnd.choice(targets)])
     return {
+        "people": {"p": random_person(rnd)} if rnd.random() < 0.7 else {},
         "channels": channels,
         "schedules": schedules,
         "escalation_policies": policies,
         "monitors": monitors,
         "services": services,
         **({"routes": routes} if routes["rules"] or routes["default"] else {}),
+    }
+
+
+def random_person(rnd: random.Random) -> dict[str, Any]:
+    methods = [
+        {"kind": "sms", "address": "+49 30 1234", "label": "Mobile"},
+        {"kind": "voice", "address": "0049 (0)30 1234"},
+        {"kind": "email", "address": "other@example.test", "label": ""},
+    ]
+    return {
+        "email": "editor@example.test",
+        "name": rnd.choice(["", "Ed"]),
+        "role": rnd.choice(["editor", "viewer"]),
+        "contact_methods": rnd.sample(methods, rnd.randint(0, 3)),
     }
 
 

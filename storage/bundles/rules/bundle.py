@@ -39,6 +39,7 @@ from .bundle_oncall import (
     routes_fault,
     schedule_fault,
 )
+from .bundle_people import PEOPLE_MOST, PersonEntry, expect_distinct, read_person
 
 MONITORS_MOST: Final = 5_000
 SERVICES_MOST: Final = 1_000
@@ -129,6 +130,7 @@ class ServiceEntry(BundleEntry, frozen=True, kw_only=True):
 # The sections with their kind, the first format that has each, and its bound. The order is that of
 # a document and of a plan.
 SECTIONS: Final[dict[str, tuple[Kind, int, int]]] = {
+    "people": ("person", 3, PEOPLE_MOST),
     "channels": ("channel", 3, CHANNELS_MOST),
     "schedules": ("schedule", 3, SCHEDULES_MOST),
     "escalation_policies": ("escalation_policy", 3, POLICIES_MOST),
@@ -150,6 +152,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     organization: str
     project: str
     stated: frozenset[str]
+    people: dict[str, PersonEntry] = {}
     monitors: dict[str, MonitorEntry] = {}
     services: dict[str, ServiceEntry] = {}
     channels: dict[str, ChannelEntry] = {}
@@ -200,6 +203,7 @@ def read_bundle(document: object) -> Bundle:
         raise _wrong("", f"is nested deeper than {DEPTH_MOST}")
     stated = _stated(given, form)
     readers: dict[str, Callable[[str, dict[str, Any]], Any]] = {
+        "people": _person,
         "channels": _channel,
         "schedules": _schedule,
         "escalation_policies": _policy,
@@ -218,6 +222,7 @@ def read_bundle(document: object) -> Bundle:
     if len(defaults) > 1:
         rule = f"must not be given twice: {defaults[0]} is the default of the project"
         raise _wrong(f"escalation_policies.{defaults[1]}.default", rule)
+    expect_distinct(found.get("people", {}))
     if given.get("routes") is not None:
         found["routes"] = {ROUTES_UID: _routes(given["routes"])}
     return Bundle(
@@ -294,6 +299,10 @@ def _monitor(path: str, entry: dict[str, Any]) -> MonitorEntry:
         raise _wrong(f"{path}.{field}", rule)
     _bound_references(path, depends_on=found.depends_on)
     return found
+
+
+def _person(path: str, entry: dict[str, Any]) -> PersonEntry:
+    return read_person(path, _convert(path, entry, PersonEntry))
 
 
 def _channel(path: str, entry: dict[str, Any]) -> ChannelEntry:

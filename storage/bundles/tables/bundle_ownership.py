@@ -41,6 +41,7 @@ returning held.bundle_uid
 # The table of each kind, with the rank of its locks; in their order.
 _TABLES: Final[dict[Kind, tuple[str, LockRank]]] = {
     "alert_routes": ("alert_route_lists", LockRank.PROJECT),
+    "person": ("bundle_people", LockRank.PROJECT),
     "service": ("services", LockRank.SERVICE),
     "monitor": ("monitors", LockRank.MONITOR),
     "escalation_policy": ("escalation_policies", LockRank.POLICY),
