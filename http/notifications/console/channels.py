@@ -11,11 +11,12 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from ....probes.senders.channel_spec import ChannelSpec
+from ....probes.senders.channel_spec import REFERENCE_SUFFIX, ChannelSpec
 from ....probes.senders.deliver import SPECS
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused
+from ....storage.monitors.queries.secret_list import ListedSecret, select_secrets
 from ....storage.notifications.queries.channel_health import ChannelHealth, select_health
 from ....storage.notifications.queries.channel_uses import (
     ChannelUse,
@@ -73,7 +74,11 @@ _SAID: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Setting in the form. `value` is empty for a secret. `kept` is true if one is stored."""
+    """Setting in the form. `value` is empty for a secret. `kept` is true if one is stored.
+
+    `reference` is the project secret that has the value, empty without one, and None if the setting
+    takes no reference.
+    """
 
     name: str
     label: str
@@ -82,6 +87,7 @@ class Input:
     required: bool
     value: str
     kept: bool = False
+    reference: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +244,9 @@ async def _render(
         health = {one.channel: one for one in await select_health(tx, org_of(ask), project_of(ask))}
         now = tx.now
         chosen_row = _chosen(rows, uid) if what in ("edit", "uses", "delete") else None
+        secrets = list[ListedSecret]()
+        if what in ("add", "edit") and frame.may_write:
+            secrets = await select_secrets(tx, org_of(ask), project_of(ask))
         uses = []
         if chosen_row is not None:
             uses = await select_uses(tx, org_of(ask), chosen_row.id, USES_SHOWN)
@@ -266,6 +275,7 @@ async def _render(
         kinds=[(spec.type, spec.help, _inputs(spec, {}, set())) for spec in SPECS.values()],
         opened=kind if kind in SPECS and said.is_wrong else "",
         typed=value_of(ask, "name"),
+        secrets=[one.name for one in secrets],
     )
 
 
@@ -338,9 +348,11 @@ def _inputs(spec: ChannelSpec, config: Mapping[str, str], kept: set[str]) -> lis
             s.name.replace("_", " ").capitalize(),
             s.help,
             s.secret,
-            s.required and not (s.secret and s.name in kept),
+            # A project secret can have the value of a secret setting.
+            s.required and not s.secret,
             "" if s.secret else config.get(s.name, s.default),
             s.secret and s.name in kept,
+            config.get(f"{s.name}{REFERENCE_SUFFIX}", "") if s.secret else None,
         )
         for s in spec.settings
     ]
