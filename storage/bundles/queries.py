@@ -106,6 +106,22 @@ async def select_invited(tx: Tx, org: int, project: int) -> set[str]:
     return {email for (email,) in rows}
 
 
+_ATTACHED = """
+select m.id, c.uid
+from monitors m left join monitor_channels a on a.org = m.org and a.monitor = m.id
+  left join notification_channels c on c.org = a.org and c.id = a.channel and c.person is null
+where m.org = %(org)s and m.project = %(project)s and (c.id is not null or m.channels_managed)
+"""
+
+
+async def select_attached(tx: Tx, org: int, project: int) -> dict[int, set[UUID]]:
+    """Returns the channels of each monitor by key, with an empty set if a bundle states none."""
+    found: dict[int, set[UUID]] = {}
+    for monitor, channel in await tx.rows(_ATTACHED, org=org, project=project):
+        found.setdefault(monitor, set()).update(() if channel is None else (channel,))
+    return found
+
+
 async def select_revisions(tx: Tx, org: int, project: int, most: int) -> list[RevisionRow]:
     """Returns the newest revisions of the bundles of a project, newest first."""
     return await tx.structs(RevisionRow, _REVISIONS, org=org, project=project, most=most)

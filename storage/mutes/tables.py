@@ -44,8 +44,8 @@ where l.org = f.org and l.id = f.id
 _LOOK_AGAIN_NOW = _LOOK_AGAIN.format("")
 _LOOK_AGAIN_AT_FREE = _LOOK_AGAIN.format("skip locked")
 _IS_LEFT = f"select exists (select from incidents l where {_LEADERS})"
-# What waits for the end of a mute becomes due. A row that a loop has locked is looked at again after
-# LOOK_US. A service whose condition is not confirmed yet needs its evaluations at their interval.
+# What waits for the end of a mute becomes due. A row that a loop has locked is looked at again
+# after LOOK_US. A service whose condition is not confirmed yet keeps the interval of evaluations.
 _RELEASE_SERVICES = """
 with found as materialized (
   select a.org, a.service from service_alerting a

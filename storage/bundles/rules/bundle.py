@@ -69,7 +69,8 @@ class MonitorEntry(_NewFields, frozen=True, kw_only=True):
     """Monitor of a bundle.
 
     References are uids in the bundle, or slugs or ids of monitors of the project.
-    `escalation_policy` is a name or an id.
+    `escalation_policy` and `channels` are names or ids, in format 3 also uids. Without `channels`,
+    people attach them.
     """
 
     type: MonitorType
@@ -77,6 +78,7 @@ class MonitorEntry(_NewFields, frozen=True, kw_only=True):
     depends_on: list[str] = []
     config: dict[str, Any] = {}
     escalation_policy: str = ""
+    channels: list[str] | UnsetType = UNSET
 
 
 class AlertingEntry(BundleEntry, frozen=True, kw_only=True):
@@ -207,7 +209,7 @@ def read_bundle(document: object) -> Bundle:
         "channels": _channel,
         "schedules": _schedule,
         "escalation_policies": _policy,
-        "monitors": _monitor,
+        "monitors": partial(_monitor, form),
         "services": partial(_service, form),
     }
     found: dict[str, dict[str, Any]] = {
@@ -286,7 +288,9 @@ def _entries(
         yield uid, dict(cast("Mapping[str, Any]", entry))
 
 
-def _monitor(path: str, entry: dict[str, Any]) -> MonitorEntry:
+def _monitor(form: int, path: str, entry: dict[str, Any]) -> MonitorEntry:
+    if "channels" in entry and form < FORMATS[-1]:
+        raise _wrong(f"{path}.channels", f"needs format {FORMATS[-1]}")
     _read_durations(path, entry, entry.keys())
     config = entry.get("config")
     spec = spec_of(str(entry.get("type")))
@@ -297,7 +301,10 @@ def _monitor(path: str, entry: dict[str, Any]) -> MonitorEntry:
     found = _convert(path, entry, MonitorEntry)
     for field, rule in _secret_faults(found):
         raise _wrong(f"{path}.{field}", rule)
-    _bound_references(path, depends_on=found.depends_on)
+    channels = [] if found.channels is UNSET else found.channels
+    _bound_references(path, depends_on=found.depends_on, channels=channels)
+    if "" in channels:
+        raise _wrong(f"{path}.channels", "must not name an empty text")
     return found
 
 

@@ -28,7 +28,7 @@ from ...monitors.rules.secret import references
 from ...monitors.tables import monitors
 from ...monitors.tables.secrets import lock_shared_secrets
 from ...monitors.transactions.write_batch import MonitorWriteBatch
-from ...notifications.tables.channels import lock_channel
+from ...notifications.tables.channels import lock_channel, lock_shared_channel
 from ...oncall.tables.escalation_policies import lock_policy, lock_shared_policy
 from ...oncall.tables.oncall_schedules import lock_schedule, lock_shared_schedules
 from ...scheduling.tables import shards as schedules
@@ -250,15 +250,20 @@ async def _lock_references(
             await lock_schedule(tx, schedule.uid)
     others = {row.uid for row in oncall.schedules} - mine
     await lock_shared_schedules(tx, home.org, home.id, others)
+    attached = {uid for chosen in wanted.attached.values() for uid in chosen}
     for channel in oncall.channels:
         if channel.uid in mine:
             await lock_channel(tx, channel.uid)
+        elif channel.uid in attached:
+            await lock_shared_channel(tx, home.org, home.id, channel.uid)
     if is_plan:
         return
     # Read again under the lock.
     place.oncall, before = await select_oncall(tx, home), place.my_oncall.ids
     place.my_oncall = match_oncall(place, bundle, applied.provider)
-    if place.my_oncall.ids != before:
+    new = {place.channels.uids[uid] for uid in bundle.channels}
+    gone = attached - {row.uid for row in place.oncall.channels} - new
+    if place.my_oncall.ids != before or gone:
         raise Conflicted("another transaction changed what the bundle names")
 
 

@@ -14,7 +14,7 @@ from ...core.key import MonitorKey
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
 from ...monitors.tables.monitors import select_monitors_by_key
-from ..queries import select_bundle_people
+from ..queries import select_attached, select_bundle_people
 from ..rules.bundle import FORMATS, SECTIONS
 from ..rules.bundle_default import brief_monitor, brief_service
 from ..rules.bundle_diff import API
@@ -32,6 +32,7 @@ from .oncall_entries import (
     routes_in_words,
 )
 from .service_entries import standing_in_words
+from .write_monitors import channels_in_words
 from .write_oncall import policies_in_words, schedules_in_words
 from .write_people import PERSON_DEFAULTS, row_in_words
 from .write_services import select_standing, service_words, words_of_members
@@ -87,7 +88,8 @@ async def export_bundle(
 
 def _format_of(found: dict[str, Any]) -> int:
     """Returns the first format that has everything of an export."""
-    if any("support_hours" in one for one in found["services"].values()):
+    late = [("services", "support_hours"), ("monitors", "channels")]
+    if any(name in one for section, name in late for one in found[section].values()):
         return FORMATS[-1]
     return max([1, *(SECTIONS[name][1] for name, entries in found.items() if entries)])
 
@@ -127,6 +129,7 @@ async def _monitors(tx: Tx, place: BundleContext, keyring: Keyring) -> dict[str,
     words = monitor_words(place)
     keys = [MonitorKey((place.home.org, one.id)) for one in place.mine.values()]
     rows = await select_monitors_by_key(tx, keys)
+    attached = await select_attached(tx, place.home.org, place.home.id)
     found: dict[str, Any] = {}
     for uid, one in sorted(place.mine.items()):
         row = rows[MonitorKey((place.home.org, one.id))]
@@ -134,6 +137,8 @@ async def _monitors(tx: Tx, place: BundleContext, keyring: Keyring) -> dict[str,
         slug = {} if row.slug == uid else {"slug": row.slug}
         given = {"name": settings.pop("name"), "type": row.type, **slug}
         found[uid] = {**given, **brief_monitor(settings)}
+        if one.id in attached:
+            found[uid]["channels"] = channels_in_words(attached[one.id], place)
     return found
 
 

@@ -3,3 +3,5 @@
 -- rest of the time.
 alter table incidents add column mute_looks_at timestamptz;
 alter table incidents add column mute_delay interval;
+-- Whether the bundle of a managed monitor states its channels. Otherwise people attach them.
+alter table monitors add column channels_managed boolean not null default false;
