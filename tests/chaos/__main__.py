@@ -70,9 +70,10 @@ def run(options: Options, folder: Path) -> dict[str, Any]:
         ways = stack.enter_context(pooler(net, cluster, folder)) if options.pooled else ()
         found = stack.enter_context(installation(net, cluster, folder, *ways))
         found.declare(options.monitors, JOBS)
+        load, bundles = Load(found, options.seed), Bundles(options.bundle)
+        load.announcements.subscribe()
         time.sleep(3 * INTERVAL_SECONDS)
         since = time.time()
-        load, bundles = Load(found, options.seed), Bundles(options.bundle)
         injector = Injector(
             cluster, found, lanes(found, bundles), options.seed, options.faults, log
         )
@@ -103,10 +104,15 @@ def run(options: Options, folder: Path) -> dict[str, Any]:
                 "refused": bundles.refused,
                 "verified": bundles.verified,
             },
+            "announcements": load.announcements.report(),
             "windows": verdicts(history),
             "course": course(history),
             "logs": str(folder),
-            "violations": [*bundles.violations, *verify(history)],
+            "violations": [
+                *bundles.violations,
+                *verify(history),
+                *load.announcements.verify(since),
+            ],
         }
 
 
