@@ -17,7 +17,7 @@ from typing import Any
 from .bundle_load import Bundles
 from .database_faults import DATABASE
 from .faults import Injector, Lane
-from .history import History, course, verdicts, verify
+from .history import History, course, lost_pushes, verdicts, verify
 from .installation import HOSTS, INTERVAL_SECONDS, Installation, installation
 from .link_faults import LINKS
 from .load import Load
@@ -104,6 +104,7 @@ def run(options: Options, folder: Path) -> dict[str, Any]:
                 "refused": bundles.refused,
                 "verified": bundles.verified,
             },
+            "lost_pushes": lost_pushes(history),
             "announcements": load.announcements.report(),
             "windows": verdicts(history),
             "course": course(history),
