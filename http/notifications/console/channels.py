@@ -11,7 +11,13 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from ....probes.senders.channel_spec import REFERENCE_SUFFIX, ChannelSpec
+from ....probes.senders.channel_spec import (
+    REFERENCE_SUFFIX,
+    TEMPLATES,
+    ChannelSetting,
+    ChannelSpec,
+    ValueForm,
+)
 from ....probes.senders.deliver import SPECS
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
@@ -38,7 +44,12 @@ from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes import channels as api
-from ..schemas.notifications import CreateNotificationChannel, PatchNotificationChannel
+from ..schemas.notifications import (
+    CreateNotificationChannel,
+    MessagePreview,
+    MessageTemplates,
+    PatchNotificationChannel,
+)
 
 # Prefix of setting names in the form, separate from the form's own fields.
 _PREFIX: Final = "config."
@@ -76,8 +87,8 @@ _SAID: Final = {
 class Input:
     """Setting in the form. `value` is empty for a secret. `kept` is true if one is stored.
 
-    `reference` is the project secret that has the value, empty without one, and None if the setting
-    takes no reference.
+    `has_lines`: the value has several lines. `reference` is the project secret that has the value,
+    empty without one, and None if the setting takes no reference.
     """
 
     name: str
@@ -87,6 +98,7 @@ class Input:
     required: bool
     value: str
     kept: bool = False
+    has_lines: bool = False
     reference: str | None = None
 
 
@@ -98,6 +110,7 @@ class ChannelItem:
     enabled: bool
     takes_tickets: bool
     inputs: list[Input]
+    templates: list[Input]
     last: Moment | None
     mark: str
     word: str
@@ -123,6 +136,8 @@ class ChannelFormResult:
 
     text: str = ""
     is_wrong: bool = False
+    # The example in the words of typed templates.
+    preview: MessagePreview | None = None
 
 
 class ChannelQuery(msgspec.Struct, frozen=True):
@@ -133,6 +148,7 @@ class ChannelQuery(msgspec.Struct, frozen=True):
     done: str = ""
 
 
+_TEMPLATED: Final = frozenset(setting.name for setting in TEMPLATES)
 _DONE: Final = {
     "add": "The channel was added. Send a test to check it.",
     "save": "Saved.",
@@ -158,12 +174,13 @@ async def submit_channels(ask: Request) -> Response:
             raise
         field = refused.field.removeprefix(_PREFIX).replace("_", " ").capitalize()
         said = _SAID.get(refused.code) or f"{field}: {refused.message}."
-        step = {"add": "add", "save": "edit"}.get(value_of(ask, "act"), "")
+        step = {"add": "add", "save": "edit", "preview": "edit"}.get(value_of(ask, "act"), "")
         return await _render(
             ask, ChannelFormResult(said, is_wrong=True), what=step, uid=value_of(ask, "channel")
         )
     if done is not None:
-        return await _render(ask, done)
+        what = "edit" if done.preview is not None else ""
+        return await _render(ask, done, what=what, uid=value_of(ask, "channel"))
     return redirect(f"/projects/{ask.ids['projectID']}/channels?done={value_of(ask, 'act')}")
 
 
@@ -187,6 +204,10 @@ async def _apply(ask: Request, what: str) -> ChannelFormResult | None:
                 takes_tickets="takes_tickets" in ask.form,
             )
             await api.update(replace(ask, body=body_))
+        case "preview":
+            typed = {name: value for name, value in _config(ask).items() if name in _TEMPLATED}
+            shown_ = await api.preview(replace(ask, body=MessageTemplates(**typed)))
+            return ChannelFormResult(preview=shown_)
         case "enable" | "disable":
             await api.update(replace(ask, body=PatchNotificationChannel(enabled=what == "enable")))
         case "delete":
@@ -223,7 +244,7 @@ def _known(kind: str) -> str:
 
 def _config(ask: Request) -> dict[str, str]:
     return {
-        name.removeprefix(_PREFIX): values[0].strip()
+        name.removeprefix(_PREFIX): values[0].replace("\r\n", "\n").strip()
         for name, values in ask.form.items()
         if name.startswith(_PREFIX)
     }
@@ -256,7 +277,10 @@ async def _render(
     lines = [_item(row, health.get(row.id), used.get(row.id, ""), now) for row in rows]
     chosen = None
     if chosen_row is not None:
-        chosen = next(line for line in lines if line.uid == chosen_row.uid)
+        typed = _config(ask) if what == "edit" else {}
+        chosen = _item(
+            chosen_row, health.get(chosen_row.id), used.get(chosen_row.id, ""), now, typed
+        )
     kind = value_of(ask, "type")
     return page(
         "notifications/console/channels.html",
@@ -313,9 +337,17 @@ def _groups(uses: Sequence[ChannelUse], home: str, *, may_write: bool) -> list[C
     return groups
 
 
-def _item(row: ChannelRow, health: ChannelHealth | None, used_by: str, now: Instant) -> ChannelItem:
+def _item(
+    row: ChannelRow,
+    health: ChannelHealth | None,
+    used_by: str,
+    now: Instant,
+    typed: Mapping[str, str] = {},
+) -> ChannelItem:
+    """Returns a channel with its settings, or those that the user has `typed`, but no secret."""
     config = shown(row)
-    references = SPECS[row.type].references
+    spec = SPECS[row.type]
+    references = spec.references
     kept = set(config) | {name for key, name in references.items() if key in config}
     delivered = None if health is None else health.delivered_at
     if not row.enabled:
@@ -332,7 +364,8 @@ def _item(row: ChannelRow, health: ChannelHealth | None, used_by: str, now: Inst
         row.type,
         row.enabled,
         row.takes_tickets,
-        _inputs(SPECS[row.type], config, kept),
+        _inputs(spec, {**config, **typed}, kept),
+        [_input(setting, {**config, **typed}, kept) for setting in _templates(spec)],
         ago(delivered, now) if delivered is not None else None,
         mark,
         word,
@@ -342,20 +375,27 @@ def _item(row: ChannelRow, health: ChannelHealth | None, used_by: str, now: Inst
 
 
 def _inputs(spec: ChannelSpec, config: Mapping[str, str], kept: set[str]) -> list[Input]:
-    return [
-        Input(
-            s.name,
-            s.name.replace("_", " ").capitalize(),
-            s.help,
-            s.secret,
-            # A project secret can have the value of a secret setting.
-            s.required and not s.secret,
-            "" if s.secret else config.get(s.name, s.default),
-            s.secret and s.name in kept,
-            config.get(f"{s.name}{REFERENCE_SUFFIX}", "") if s.secret else None,
-        )
-        for s in spec.settings
-    ]
+    return [_input(setting, config, kept) for setting in spec.settings if setting not in TEMPLATES]
+
+
+def _templates(spec: ChannelSpec) -> list[ChannelSetting]:
+    return [setting for setting in spec.settings if setting in TEMPLATES]
+
+
+def _input(setting: ChannelSetting, config: Mapping[str, str], kept: set[str]) -> Input:
+    is_kept = setting.secret and setting.name in kept
+    return Input(
+        setting.name,
+        setting.name.replace("_", " ").capitalize(),
+        setting.help,
+        setting.secret,
+        # A project secret can have the value of a secret setting.
+        setting.required and not setting.secret,
+        "" if setting.secret else config.get(setting.name, setting.default),
+        is_kept,
+        setting.form is ValueForm.LINES,
+        config.get(f"{setting.name}{REFERENCE_SUFFIX}", "") if setting.secret else None,
+    )
 
 
 _PROJECT: Final = ("project", "projectID")

@@ -46,7 +46,7 @@ async def select_project_named(tx: Tx, organization: str, project: str) -> Proje
     return await tx.one(ProjectRow, _PROJECT_BY_NAMES, organization=organization, project=project)
 
 
-async def hold_project(tx: Tx, uid: UUID) -> ProjectRow | None:
+async def lock_shared_project_of(tx: Tx, uid: UUID) -> ProjectRow | None:
     """Locks a project against deletion and returns it. None if it does not exist."""
     tx.lock_rank(LockRank.PROJECT, "a project that is added to")
     return await tx.one(ProjectRow, _HOLD_BY_UID, uid=uid)

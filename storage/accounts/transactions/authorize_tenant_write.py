@@ -8,7 +8,7 @@ from ..queries import projects as projects_queries
 from ..rows import OrganizationRow, ProjectRow
 from ..rules.access import Permission, Principal, Scope
 from ..tables import tenant_deletion as removals
-from ..tables.projects import hold_project
+from ..tables.projects import lock_shared_project_of
 from .authorize import NOT_FOUND, demand
 
 
@@ -36,7 +36,7 @@ async def demand_held_project(
     Raises:
         Refused not_found, forbidden.
     """
-    row = await hold_project(tx, project)
+    row = await lock_shared_project_of(tx, project)
     if row is None:
         raise Refused(NOT_FOUND)
     demand(principal, action, Scope(row.org, row.id))
