@@ -38,7 +38,7 @@ async def test_a_member_gets_proposed_methods_that_are_not_verified(api: Api) ->
     made = await methods_of(api)
     assert [(one["kind"], one["label"], one["config"]) for one in made] == [
         ("sms", "Mobile", {"to": "+491701234567"}),
-        ("email", "E-mail", {"to": "other@example.test"}),
+        ("email", "Mail", {"to": "other@example.test"}),
     ]
     assert {one["proposed_by"] for one in made} == {"Acme / acme shop"}
     assert not any("verified_at" in one for one in made)
@@ -66,7 +66,7 @@ async def test_a_deleted_proposal_does_not_come_back_and_a_new_one_comes(api: Ap
     body = {"kind": "voice", "label": "own", "config": {"to": CALL["address"]}}
     await call(api, "POST", METHODS, body, 201, who="viewer")
     assert await applied(api, of_people(v=person(email, CALL))) == {"v": "update"}
-    assert [one["label"] for one in await methods_of(api)] == ["E-mail", "own"]
+    assert [one["label"] for one in await methods_of(api)] == ["Mail", "own"]
 
 
 async def test_proposals_leave_room_for_the_person(api: Api) -> None:

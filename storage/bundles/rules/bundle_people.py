@@ -22,7 +22,7 @@ PEOPLE_MOST: Final = 1_000
 PROPOSED_MOST: Final = 10
 # The kinds whose only setting is an address, which is no secret.
 KINDS: Final = ("email", "sms", "voice")
-_LABELS: Final = {"email": "E-mail", "sms": "SMS", "voice": "Call"}
+_LABELS: Final = {"email": "Mail", "sms": "Phone", "voice": "Phone"}
 
 
 class ProposedMethod(OnCallEntry, frozen=True, kw_only=True):
