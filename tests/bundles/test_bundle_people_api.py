@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from leadline.storage.bundles.rules.bundle_people import PROPOSED_MOST
 from leadline.storage.notifications.rules.contact_method import METHODS_MOST
+from tests.bundles.test_bundle_background_api import ASYNC, runner
 from tests.bundles.test_bundle_on_call_api import bundle
 from tests.bundles.test_bundles_api import TAKE, applied, ask, counted, export, release
 from tests.support.app.cast import Api
@@ -193,3 +196,21 @@ async def test_two_bundles_of_two_projects_propose_a_method_once(api: Api) -> No
         ("sms", "Acme / acme shop"),
         ("voice", "Acme / acme mill"),
     ]
+
+
+@pytest.mark.parametrize("who", ["project_admin", "org_admin"])
+async def test_in_the_background_the_caller_needs_the_right_to_invite(api: Api, who: str) -> None:
+    """The process that applies the bundle has all rights."""
+    path = f"/api/v1/projects/{api.project}/bundle/apply"
+    document = of_people(x=person("x@new.test", SMS))
+    answer = await api.ask(who, "POST", path, document, headers=ASYNC)
+    assert answer.status_code == 202
+    begun = await answer.get_json()
+    await runner(api).pass_once()
+    ended = await call(api, "GET", f"/operations/{begun['id']}", who=who)
+    invited = await api.rows("select count(*) from invitations where email = 'x@new.test'")
+    if who == "org_admin":
+        assert (ended["state"], invited) == ("succeeded", [(1,)])
+        return
+    assert (ended["state"], invited) == ("failed", [(0,)])
+    assert ended["error"].startswith("people.x.email: is not a member of the project")

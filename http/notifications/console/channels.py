@@ -347,8 +347,7 @@ def _item(
     """Returns a channel with its settings, or those that the user has `typed`, but no secret."""
     config = shown(row)
     spec = SPECS[row.type]
-    references = spec.references
-    kept = set(config) | {name for key, name in references.items() if key in config}
+    kept = set(config)
     delivered = None if health is None else health.delivered_at
     if not row.enabled:
         mark, word = "paused", "Disabled"

@@ -64,7 +64,8 @@ async def compare_people(
     rows = await select_bundle_people(tx, home.org, home.id)
     members = await select_verified_members(tx, home.org, home.id)
     waiting = await select_invited(tx, home.org, home.id) if bundle.people else set()
-    can_invite = may(applied.principal, INVITE, Scope(home.org)) is AccessDecision.ALLOWED
+    inviter = applied.inviter or applied.principal
+    can_invite = may(inviter, INVITE, Scope(home.org)) is AccessDecision.ALLOWED
     held = {row.bundle_uid: row for row in rows if row.managed_by == applied.provider}
     standing = {uid: held[uid] for uid in bundle.people if uid in held}
     orphans = left_out("person", rows, bundle.people, applied)
