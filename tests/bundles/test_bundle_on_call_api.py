@@ -183,6 +183,17 @@ async def test_a_monitor_has_the_channels_that_its_entry_states(api: Api) -> Non
     exported = await export(api)
     assert exported["monitors"]["web"]["channels"] == ["mail", "ops"]
     assert exported["monitors"]["api"]["channels"] == ["ops"]
+    # Another bundle that describes the monitor as it is changes nothing about it.
+    other = bundle(monitors={"web": WEB}, services={"shop": {}})
+    assert await applied(api, bundle(services={"shop": {"support_hours": HOURS}})) == {
+        "shop": "create"
+    }
+    assert set((await applied(api, other, "?name=other")).values()) == {"unchanged"}
+    assert await call(api, "POST", path, body, 409) == {"error": "managed_by_file"}
+    (shop,) = await call(api, "GET", f"/projects/{api.project}/services")
+    hours = f"/projects/{api.project}/services/{shop['service']['id']}/support-hours"
+    moved = {**HOURS, "timezone": "Europe/Paris"}
+    assert await call(api, "PUT", hours, moved, 409) == {"error": "managed_by_file"}
     # A change, and then none at all.
     for chosen in (["ops"], []):
         changed = bundle(

@@ -36,7 +36,7 @@ from ..rules.bundle_diff import (
     change_of,
     in_order,
 )
-from ..rules.bundle_owner import expect_owned, left_out, marks_of, owner_change
+from ..rules.bundle_owner import expect_owned, is_left, left_out, marks_of, owner_change
 from ..tables.bundle_ownership import mark_channels, put_marks
 from .bundle_context import (
     ApplySource,
@@ -185,7 +185,11 @@ async def write_monitors(
     chosen = {own[uid]: found for uid, found in wanted.attached.items()}
     if chosen:
         await put_attached(tx, place.home.org, place.home.id, chosen)
-    stated = {own[uid]: one.channels is not UNSET for uid, one in bundle.monitors.items()}
+    stated = {
+        own[uid]: one.channels is not UNSET
+        for uid, one in bundle.monitors.items()
+        if not is_left(wanted.rows.get(uid), applied)
+    }
     await mark_channels(tx, place.home.org, stated)
     orphans = {uid: row.uid for uid, row in wanted.orphans.items()}
     marks = marks_of(own, wanted.rows, orphans, applied, tx.now)
