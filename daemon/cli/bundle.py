@@ -12,7 +12,7 @@ from uuid import UUID
 import click
 import msgspec
 
-from ...storage.bundles.rules.bundle import SECTIONS, Bundle, read_bundle
+from ...storage.bundles.rules.bundle import FORMATS, SECTIONS, Bundle, read_bundle
 from ...storage.bundles.rules.bundle_diff import MANAGED_BY
 from ...storage.bundles.rules.bundle_owner import name_fault
 from ...storage.bundles.rules.bundle_schema import schema_text
@@ -73,10 +73,14 @@ class _Wrong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BundleOptions:
-    """Name of the bundle, and whether it takes over objects of people and of other bundles."""
+    """Name of the bundle, and whether it takes over objects of people and of other bundles.
+
+    `sections` are those of the file to send; all of them if it is empty.
+    """
 
     name: str
     take_over: bool
+    sections: tuple[str, ...] = ()
 
     @property
     def query(self) -> str:
@@ -94,6 +98,13 @@ take_over_option = click.option(
     "--take-over",
     is_flag=True,
     help="Manage objects that people created or that another bundle manages.",
+)
+section_option = click.option(
+    "--section",
+    "sections",
+    multiple=True,
+    type=click.Choice(list(SECTIONS)),
+    help="Use only this section of a file of format 3; repeat it for several.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the raw JSON response.")
 
@@ -115,6 +126,7 @@ def command() -> None:
 @bundle_file
 @name_option
 @take_over_option
+@section_option
 @json_option
 @click.option(
     "--exit-code",
@@ -126,6 +138,7 @@ def plan(
     path: Path,
     name: str | None,
     take_over: bool,
+    sections: tuple[str, ...],
     as_json: bool,
     exit_code: bool,
     timeout_seconds: float,
@@ -142,7 +155,8 @@ def plan(
          with --exit-code: an existing object would get another owner
       3  with --exit-code: other changes are pending
     """
-    found = _ask("plan", path, _options(path, name, take_over=take_over), timeout_seconds)
+    options = _options(path, name, sections, take_over=take_over)
+    found = _ask("plan", path, options, timeout_seconds)
     _print_plan(found, as_json)
     if exit_code and any(one.is_taken_over for one in found[0].changes):
         raise SystemExit(OWNERS)
@@ -154,6 +168,7 @@ def plan(
 @bundle_file
 @name_option
 @take_over_option
+@section_option
 @json_option
 @click.option(
     "--timeout",
@@ -162,13 +177,18 @@ def plan(
     help="Longest wait, from 1s to 5m; the server continues after it.  [default: no limit]",
 )
 def apply(
-    path: Path, name: str | None, take_over: bool, as_json: bool, timeout_seconds: float | None
+    path: Path,
+    name: str | None,
+    take_over: bool,
+    sections: tuple[str, ...],
+    as_json: bool,
+    timeout_seconds: float | None,
 ) -> None:
     """Apply a bundle to its project, atomically.
 
     Orphans, objects that the bundle no longer names, are never deleted: monitors and services are
-    disabled, and on-call objects stay as they are. The server applies the bundle in the
-    background, and continues if the command is interrupted.
+    disabled, and on-call objects stay as they are. A person who is not a member is invited. The
+    server applies the bundle in the background, and continues if the command is interrupted.
 
     \b
     Example:
@@ -178,18 +198,20 @@ def apply(
       1  not applied or unknown: no connection, no permission, or a timeout
       2  invalid bundle, reported with its position and not applied, or a usage error
     """
-    options = _options(path, name, take_over=take_over)
+    options = _options(path, name, sections, take_over=take_over)
     seconds = math.inf if timeout_seconds is None else timeout_seconds
     _print_plan(_ask("apply", path, options, seconds), as_json)
 
 
-def _options(path: Path, name: str | None, *, take_over: bool) -> BundleOptions:
+def _options(
+    path: Path, name: str | None, sections: tuple[str, ...], *, take_over: bool
+) -> BundleOptions:
     given = path.stem if name is None else name
     fault = name_fault(given)
     if fault is not None:
         hint = "" if name is not None else ": the file name gives none that is valid"
         raise click.UsageError(f"--name{hint}: {fault}")
-    return BundleOptions(given, take_over)
+    return BundleOptions(given, take_over, sections)
 
 
 @command.command("export")
@@ -245,7 +267,7 @@ def _ask(
 ) -> tuple[PlanOutput, bytes]:
     """Returns the plan and its JSON. Exits with 2 for an invalid bundle, else with 1 on failure."""
     try:
-        text, document, bundle = _read(path)
+        text, document, bundle = _read(path, options.sections)
         client = read_server(os.environ).client()
         return within(
             math.inf if verb == "apply" else timeout_seconds,
@@ -258,7 +280,7 @@ def _ask(
         raise fail(str(error)) from error
 
 
-def _read(path: Path) -> tuple[Text, dict[str, Any], Bundle]:
+def _read(path: Path, sections: tuple[str, ...]) -> tuple[Text, dict[str, Any], Bundle]:
     try:
         text = read_text(path.read_bytes().decode())
     except OSError as error:
@@ -268,7 +290,14 @@ def _read(path: Path) -> tuple[Text, dict[str, Any], Bundle]:
     except BadText as error:
         raise _Wrong(str(error)) from error
     try:
-        return text, text.document, read_bundle(text.document)
+        bundle = read_bundle(text.document)
+        if not sections:
+            return text, text.document, bundle
+        if bundle.format < FORMATS[-1]:
+            raise _Wrong(f"--section needs format {FORMATS[-1]}")
+        left_out = {name for name in SECTIONS if name not in sections}
+        document = {name: one for name, one in text.document.items() if name not in left_out}
+        return text, document, read_bundle(document)
     except Refused as error:
         raise _Wrong(f"{text.place_of(error.field)}: {error}") from error
 

@@ -38,8 +38,8 @@ def import_(kind: str, path: Path, organization: str, project: str, modules: Pat
     opsgenie        those of Opsgenie
     grafana-oncall  those of Grafana OnCall, with the default route
     goalert         those of GoAlert
-    The bundle goes to the standard output, the report to the standard error output. Secrets and
-    contact methods of people are not imported.
+    The bundle goes to the standard output, the report to the standard error output. Secrets are not
+    imported. Contact methods are imported as proposals, which their owners confirm.
 
     \b
     Example:

@@ -110,6 +110,8 @@ class InvitationRow(msgspec.Struct, frozen=True):
     mail_due_at: Instant | None
     mailed_at: Instant | None
     attempts: int
+    # Name that the page of the invitation suggests.
+    display_name: str
 
 
 class UserRow(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from ..engine.pools import Tx
-from .rows import BundleRow, FileRow, ProviderRow, RevisionRow
+from .rows import BundlePersonRow, BundleRow, FileRow, ProviderRow, RevisionRow
 from .rules.bundle_diff import API, BundleChange
 
 _PROVIDERS = """
@@ -55,6 +55,7 @@ select path, sum(monitors)::int, sum(services)::int, sum(oncall)::int from (
   union all select bundle_path, 0, 0, 1 from notification_channels {_OF_API}
   union all select bundle_path, 0, 0, 1 from oncall_schedules {_OF_API}
   union all select bundle_path, 0, 0, 1 from escalation_policies {_OF_API}
+  union all select bundle_path, 0, 0, 1 from bundle_people {_OF_API}
   union all select bundle_path, 0, 0, 1 from alert_route_lists {_OF_API}) k
 group by path order by path
 """
@@ -72,6 +73,53 @@ where exists (select from memberships m where m.user_id = u.id and m.org = %(org
 async def select_people_of(tx: Tx, org: int, project: int) -> dict[UUID, str]:
     """Returns the e-mail addresses of the members, and of people whom on-call objects name."""
     return dict(await tx.rows(_PEOPLE, org=org, project=project))
+
+
+_BUNDLE_PEOPLE = """
+select id, uid, email, name, role::text, methods::text, managed_by, bundle_uid, bundle_path,
+  orphaned_at
+from bundle_people where org = %(org)s and project = %(project)s order by id
+"""
+# Only a verified address identifies a person.
+_VERIFIED_MEMBERS = """
+select distinct lower(u.email) from memberships m join users u on u.id = m.user_id
+where m.org = %(org)s and (m.project is null or m.project = %(project)s) and u.email_verified
+"""
+_INVITED = """
+select distinct lower(email) from invitations
+where org = %(org)s and (project is null or project = %(project)s) and expires_at > at(%(now)s)
+"""
+
+
+async def select_bundle_people(tx: Tx, org: int, project: int) -> list[BundlePersonRow]:
+    return await tx.structs(BundlePersonRow, _BUNDLE_PEOPLE, org=org, project=project)
+
+
+async def select_verified_members(tx: Tx, org: int, project: int) -> set[str]:
+    """Returns the addresses in lower case of the members of a project."""
+    return {email for (email,) in await tx.rows(_VERIFIED_MEMBERS, org=org, project=project)}
+
+
+async def select_invited(tx: Tx, org: int, project: int) -> set[str]:
+    """Returns the addresses in lower case with an open invitation to a project."""
+    rows = await tx.rows(_INVITED, org=org, project=project, now=tx.now)
+    return {email for (email,) in rows}
+
+
+_ATTACHED = """
+select m.id, c.uid
+from monitors m left join monitor_channels a on a.org = m.org and a.monitor = m.id
+  left join notification_channels c on c.org = a.org and c.id = a.channel and c.person is null
+where m.org = %(org)s and m.project = %(project)s and (c.id is not null or m.channels_managed)
+"""
+
+
+async def select_attached(tx: Tx, org: int, project: int) -> dict[int, set[UUID]]:
+    """Returns the channels of each monitor by key, with an empty set if a bundle states none."""
+    found: dict[int, set[UUID]] = {}
+    for monitor, channel in await tx.rows(_ATTACHED, org=org, project=project):
+        found.setdefault(monitor, set()).update(() if channel is None else (channel,))
+    return found
 
 
 async def select_revisions(tx: Tx, org: int, project: int, most: int) -> list[RevisionRow]:

@@ -7,6 +7,21 @@ import msgspec
 from ..core.instant import Instant
 
 
+class BundlePersonRow(msgspec.Struct, frozen=True):
+    """Person of a bundle. `methods` is the list of the proposed methods, as JSON."""
+
+    id: int
+    uid: UUID
+    email: str
+    name: str
+    role: str
+    methods: str
+    managed_by: str
+    bundle_uid: str | None
+    bundle_path: str
+    orphaned_at: Instant | None
+
+
 class FileRow(msgspec.Struct, frozen=True):
     """File of a provider.
 

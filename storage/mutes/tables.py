@@ -44,6 +44,39 @@ where l.org = f.org and l.id = f.id
 _LOOK_AGAIN_NOW = _LOOK_AGAIN.format("")
 _LOOK_AGAIN_AT_FREE = _LOOK_AGAIN.format("skip locked")
 _IS_LEFT = f"select exists (select from incidents l where {_LEADERS})"
+# What waits for the end of a mute becomes due. A row that a loop has locked is looked at again
+# after LOOK_US. A service whose condition is not confirmed yet keeps the interval of evaluations.
+_RELEASE_SERVICES = """
+with found as materialized (
+  select a.org, a.service from service_alerting a
+    join services s on s.org = a.org and s.id = a.service
+  where s.org = %(org)s and s.project = %(project)s and a.live_reason in ('silenced', 'held')
+    and a.live_streak >= a.confirm_evaluations and a.due_at > at(%(now)s)
+  order by a.service for no key update of a skip locked)
+update service_alerting a set due_at = at(%(now)s) from found f
+where a.org = f.org and a.service = f.service
+"""
+_RELEASE_OUTAGES = """
+with found as materialized (
+  select o.org, o.id from outages o join monitors m on m.org = o.org and m.id = o.monitor
+  where m.org = %(org)s and m.project = %(project)s and o.ended_at is null
+    and o.suppressed_by = 'silenced' and o.next_check_at > at(%(now)s)
+  order by o.id for no key update of o skip locked)
+update outages o set next_check_at = at(%(now)s) from found f
+where o.org = f.org and o.id = f.id
+"""
+# The step is then due now, and later ones keep their distance from it.
+_RELEASE_INCIDENTS = """
+with found as materialized (
+  select i.org, i.id from incidents i
+  where i.org = %(org)s and i.project = %(project)s and i.status <> 'resolved'
+    and i.escalate_at > at(%(now)s) and i.mute_looks_at = i.escalate_at
+  order by i.id for update skip locked)
+update incidents i set escalate_at = at(%(now)s), mute_looks_at = null,
+  escalation_started_at = i.escalation_started_at
+    - least(i.escalate_at - at(%(now)s), i.mute_delay)
+from found f where i.org = f.org and i.id = f.id
+"""
 _INSERT = """
 insert into mutes (org, uid, project, monitor, service, matchers, reason, starts_at, ends_at,
   author_label, created_at, awaits_start)
@@ -115,6 +148,17 @@ async def delete_mute(tx: Tx, row: MuteRow) -> None:
 async def prune_mutes(tx: Tx, org: int, project: int) -> None:
     """Deletes mutes that ended long ago."""
     await tx.execute(_PRUNE, org=org, project=project, before=tx.now - KEPT_US)
+
+
+async def release_held(tx: Tx, org: int, project: int) -> None:
+    """Makes due what a mute of the project can hold back. What another mute covers waits again."""
+    given = {"org": org, "project": project, "now": tx.now}
+    tx.lock_rank(LockRank.SERVICE, "services that a mute holds back")
+    await tx.execute(_RELEASE_SERVICES, **given)
+    tx.lock_rank(LockRank.STATE, "outages that a mute holds back")
+    await tx.execute(_RELEASE_OUTAGES, **given)
+    tx.lock_rank(LockRank.INCIDENT, "incidents that a mute holds back")
+    await tx.execute(_RELEASE_INCIDENTS, **given)
 
 
 async def look_at_storms_again(tx: Tx, org: int, project: int) -> None:

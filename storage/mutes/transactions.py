@@ -113,6 +113,8 @@ async def edit_mute(
     if (wanted, until) == (before.reason, before.ends_at):
         return before
     await tables.update_mute(tx, before, wanted, until)
+    if until < before.ends_at:
+        await tables.release_held(tx, before.org, before.project)
     row = await _written(tx, mute)
     await audit(tx, principal, row.org, "mute.update", _target(row))
     return row
@@ -131,6 +133,7 @@ async def end_mute(tx: Tx, principal: Principal, mute: UUID) -> None:
             await tables.delete_mute(tx, row)
         case MuteState.ACTIVE:
             await tables.update_mute(tx, row, row.reason, tx.now)
+            await tables.release_held(tx, row.org, row.project)
     await audit(tx, principal, row.org, "mute.end", _target(row))
 
 

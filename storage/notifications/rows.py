@@ -53,6 +53,8 @@ class ContactMethodRow(msgspec.Struct, frozen=True):
     code_expires_at: Instant | None
     code_attempts: int
     created_at: Instant
+    # Organization and project of the bundle that proposed the method; empty if the person added it.
+    proposed_by: str
 
 
 class ContactSettingsRow(msgspec.Struct, frozen=True):

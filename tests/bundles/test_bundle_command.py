@@ -236,3 +236,20 @@ def test_the_limit_of_the_wait_is_a_failure(server: Server, file: str) -> None:
         f"the server continues with operation {OPERATION}, whose outcome is unknown:"
         " timed out after 1 s"
     ) in result.stderr
+
+
+def test_only_the_named_sections_of_a_file_are_sent(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "shop.yaml"
+    path.write_text(f"{TEXT.replace('format: 1', 'format: 3')}people: {{a: {{email: a@x.test}}}}\n")
+    server.says[PLAN] = http(plan_of())
+    assert call(server, "bundle", "plan", str(path), "--section", "people").exit_code == 0
+    assert json.loads(server.asked[0].body) == {
+        "format": 3,
+        "organization": "acme",
+        "project": PROJECT,
+        "people": {"a": {"email": "a@x.test"}},
+    }
+    path.write_text(TEXT)
+    result = call(server, "bundle", "plan", str(path), "--section", "monitors")
+    assert result.exit_code == 2
+    assert "--section needs format 3" in result.stderr

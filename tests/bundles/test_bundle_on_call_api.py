@@ -158,6 +158,72 @@ async def test_an_absent_section_is_left_alone_and_an_empty_one_is_not(api: Api)
     assert await call(api, "GET", f"/projects/{api.project}/alert-routes") != {"routes": []}
 
 
+async def test_a_monitor_has_the_channels_that_its_entry_states(api: Api) -> None:
+    await prepare(api)
+    both = {"ops": OPS, "mail": MAIL}
+    named = {**WEB, "channels": ["mail", "Ops"]}
+    document = bundle(channels=both, monitors={"web": named, "api": {**WEB, "name": "Api"}})
+    assert set((await applied(api, document)).values()) == {"create"}
+    ids = {name: one["id"] for name, one in (await listed(api, "notification-channels")).items()}
+    of = {one["slug"]: one["id"] for one in (await listed(api, "monitors")).values()}
+
+    async def attached(slug: str) -> set[str]:
+        rows = await call(api, "GET", f"/monitors/{of[slug]}/notifications")
+        return {one["name"] for one in rows}
+
+    assert await attached("web") == {"Ops", "mail"}
+    path, body = f"/monitors/{of['web']}/notifications", {"channel_id": ids["Ops"]}
+    assert await call(api, "POST", path, body, 409) == {"error": "managed_by_file"}
+    gone = f"{path}/{ids['Ops']}"
+    assert await call(api, "DELETE", gone, None, 409) == {"error": "managed_by_file"}
+    # People attach the channels that an entry does not state.
+    await call(api, "POST", f"/monitors/{of['api']}/notifications", body, 204)
+    assert set((await applied(api, document)).values()) == {"unchanged"}
+    assert await attached("api") == {"Ops"}
+    exported = await export(api)
+    assert exported["monitors"]["web"]["channels"] == ["mail", "ops"]
+    assert exported["monitors"]["api"]["channels"] == ["ops"]
+    # Another bundle that describes the monitor as it is changes nothing about it.
+    other = bundle(monitors={"web": WEB}, services={"shop": {}})
+    assert await applied(api, bundle(services={"shop": {"support_hours": HOURS}})) == {
+        "shop": "create"
+    }
+    assert set((await applied(api, other, "?name=other")).values()) == {"unchanged"}
+    assert await call(api, "POST", path, body, 409) == {"error": "managed_by_file"}
+    (shop,) = await call(api, "GET", f"/projects/{api.project}/services")
+    hours = f"/projects/{api.project}/services/{shop['service']['id']}/support-hours"
+    moved = {**HOURS, "timezone": "Europe/Paris"}
+    assert await call(api, "PUT", hours, moved, 409) == {"error": "managed_by_file"}
+    # A change, and then none at all.
+    for chosen in (["ops"], []):
+        changed = bundle(
+            monitors={"web": {**WEB, "channels": chosen}, "api": {**WEB, "name": "Api"}}
+        )
+        plan = await ask(api, "plan", changed)
+        (fields,) = [one["fields"] for one in plan["changes"] if one["uid"] == "web"]
+        assert [one["name"] for one in fields] == ["channels"]
+        assert (await applied(api, changed))["web"] == "update"
+        assert {one.lower() for one in await attached("web")} == set(chosen)
+    assert (await export(api))["monitors"]["web"]["channels"] == []
+    # Without the setting, people edit them again.
+    plain = bundle(monitors={"web": WEB, "api": {**WEB, "name": "Api"}})
+    assert (await applied(api, plain))["web"] == "unchanged"
+    await call(api, "POST", path, body, 204)
+    await release(api)
+    answer = await ask(api, "plan", bundle(monitors={"web": {**WEB, "channels": []}}), 409)
+    assert "people edit it, and channels would change" in answer["error"]
+    for wrong, said in (
+        (["moon"], "monitors.web.channels: is not a name in the project"),
+        ([""], "monitors.web.channels: must not name an empty text"),
+        (["ops", "ops"], "monitors.web.channels: must not name anything twice"),
+    ):
+        refused = bundle(monitors={"web": {**WEB, "channels": wrong}})
+        assert (await ask(api, "plan", refused, 400))["error"] == said
+    early = {**bundle(monitors={"web": named}), "format": 2}
+    answer = await ask(api, "plan", early, 400)
+    assert answer == {"error": "monitors.web.channels: needs format 3"}
+
+
 async def test_managed_objects_refuse_edits_until_they_are_released(api: Api) -> None:
     await applied(api, await whole(api))
     for what, path in (
@@ -286,7 +352,8 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"schedules": {"day": {**DAY, "layers": [], "participants": [{"person": "x@y"}]}}},
-        "schedules.day.participants[0].person: is not a member of the project",
+        "schedules.day.participants[0].person: is not a member of the project, which begins with"
+        " an accepted invitation",
     ),
     (
         {"schedules": {"day": {**DAY, "anchor_at": "monday"}}},
@@ -586,7 +653,16 @@ def random_sections(rnd: random.Random) -> dict[str, Any]:
         }
         for n in range(rnd.randint(0, 3))
     }
-    monitors = {f"m{n}": {**WEB, **rnd.choice(named)} for n in range(rnd.randint(0, 3))}
+    monitors = {
+        f"m{n}": {
+            **WEB,
+            **rnd.choice(named),
+            **(
+                {"channels": rnd.sample(list(channels), rnd.randint(0, len(channels)))} if n else {}
+            ),
+        }
+        for n in range(rnd.randint(0, 3))
+    }
     targets = [one for one in named if one]
     targets += [{"service": uid} for uid, one in services.items() if "escalation_policy" in one]
     routes: dict[str, Any] = {"rules": [], "default": None}
@@ -598,12 +674,27 @@ def random_sections(rnd: random.Random) -> dict[str, Any]:
         ]
         routes["default"] = rnd.choice([None, rnd.choice(targets)])
     return {
+        "people": {"p": random_person(rnd)} if rnd.random() < 0.7 else {},
         "channels": channels,
         "schedules": schedules,
         "escalation_policies": policies,
         "monitors": monitors,
         "services": services,
         **({"routes": routes} if routes["rules"] or routes["default"] else {}),
+    }
+
+
+def random_person(rnd: random.Random) -> dict[str, Any]:
+    methods = [
+        {"kind": "sms", "address": "+49 30 1234", "label": "Mobile"},
+        {"kind": "voice", "address": "0049 (0)30 1234"},
+        {"kind": "email", "address": "other@example.test", "label": ""},
+    ]
+    return {
+        "email": "editor@example.test",
+        "name": rnd.choice(["", "Ed"]),
+        "role": rnd.choice(["editor", "viewer"]),
+        "contact_methods": rnd.sample(methods, rnd.randint(0, 3)),
     }
 
 

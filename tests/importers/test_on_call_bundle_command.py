@@ -32,12 +32,15 @@ def test_the_bundle_and_the_report_are_printed(
     assert done.exit_code == 0
     document = read_text(done.stdout).document
     bundle = read_bundle(document)
-    assert bundle.stated <= {"schedules", "escalation_policies", "routes"}
+    assert bundle.stated <= {"people", "schedules", "escalation_policies", "routes"}
     assert "4 people, " in done.stderr
     if tool != "grafana-oncall":
-        assert f"{mail('mara')} adds and confirms sms " in done.stderr
+        assert f"{mail('mara')} confirms sms " in done.stderr
     # The schedules of the bundle are those that the models of the tools were compared with.
     found = read_on_call(tool, path)
+    assert [
+        {"name": "", "contact_methods": [], **one} for one in document["people"].values()
+    ] == found.people
     assert bundle.schedules
     assert [whole(one) for one in document["schedules"].values()] == found.schedules
     policies = document["escalation_policies"].values()

@@ -1,13 +1,11 @@
 """A real Alertmanager and a real Prometheus open and resolve incidents of a running Leadline."""
 
 import base64
-import http.server
 import json
 import re
 import shutil
 import signal
 import subprocess
-import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.peers.json_receiver import json_receiver
 from tests.support.peers.real_servers import HOST, listens, open_folder, running
 from tests.support.processes.daemon_process import Daemon, daemon
 from tests.support.processes.ports import free_port
@@ -161,26 +160,17 @@ def pager() -> Iterator[tuple[Daemon, str, list[Any]]]:
     """Yields a Leadline, the URL of a gateway for SMS, and the requests that the gateway got."""
     got: list[Any] = []
 
-    class Gateway(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            got.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    with http.server.ThreadingHTTPServer((HOST, 0), Gateway) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        with daemon(
+    with (
+        json_receiver(lambda _, document: got.append(document)) as url,
+        daemon(
             LEADLINE_NOTIFICATION_EGRESS__ALLOW_PRIVATE_IPS="true",
             LEADLINE_SERVER__PUBLIC_BASE_URL="https://leadline.example.com",
             LEADLINE_SECURITY__ENCRYPTION_KEY=base64.b64encode(b"k" * 32).decode(),
-        ) as running_:
-            running_.start()
-            running_.sign_in()
-            yield running_, f"http://{HOST}:{server.server_address[1]}/sms", got
-        server.shutdown()
+        ) as running_,
+    ):
+        running_.start()
+        running_.sign_in()
+        yield running_, f"{url}/sms", got
 
 
 def on_call(leadline: Daemon, project: str, gateway: str, got: list[Any]) -> str:

@@ -2,8 +2,6 @@
 within an attempt."""
 
 import http.client
-import http.server
-import json
 import random
 import threading
 import time
@@ -18,6 +16,7 @@ from uuid_utils.compat import uuid7
 
 from tests.bench.seed import first_project
 from tests.journeys.conftest import eventually
+from tests.support.peers.json_receiver import json_receiver
 from tests.support.processes.daemon_process import Daemon, Refusal, daemon
 
 ALERTS: Final = 80
@@ -49,22 +48,13 @@ def receiver() -> Iterator[tuple[str, Counter[str]]]:
     """Yields a URL and the number of arrivals of each message."""
     got: Counter[str] = Counter()
 
-    class Taker(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            document = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            got[document["id"]] += 1
-            # A kill can come between the arrival and the answer.
-            time.sleep(0.02)
-            self.send_response(204)
-            self.end_headers()
+    def take(_: str, document: Any) -> None:
+        got[document["id"]] += 1
+        # A kill can come between the arrival and the answer.
+        time.sleep(0.02)
 
-        def log_message(self, *_: object) -> None:
-            return
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Taker) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/", got
-        server.shutdown()
+    with json_receiver(take) as url:
+        yield f"{url}/", got
 
 
 def read(running: Daemon, query: str) -> list[tuple[Any, ...]]:

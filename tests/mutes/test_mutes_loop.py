@@ -57,7 +57,7 @@ async def test_a_muted_monitor_waits_and_another_pages(story: PagingWorld, by: s
     assert await story.held() == ["silenced", None]
     assert [title for title, _, _ in await story.incidents()] == ["other is down"]
     await unmute(story, uid)
-    await story.steps(20 * SECOND)
+    await story.step(1)
     assert [title for title, _, _ in await story.incidents()] == ["other is down", "muted is down"]
     began = await story.world.rows(
         "select bool_and(i.started_at = o.began_at) from incidents i"
@@ -111,8 +111,7 @@ async def test_a_muted_service_pages_when_the_mute_ends_and_its_members_do_not(
     assert (await story.live(service))[2] in ("silenced", "held")
     assert await story.notifications() == []
     await unmute(story, uid)
-    await story.is_now(row, False)
-    await story.steps(2 * MINUTE)
+    await story.step(1)
     assert await story.notifications() == [("ops", "incident.escalated")]
 
 
@@ -154,8 +153,39 @@ async def test_an_escalation_waits_for_the_end_of_the_mute(story: PagingWorld) -
     async with story.world.pool.transaction("see") as tx:
         assert [one.uid for one in await mutes_of_incident(tx, incident)] == [uid]
     await unmute(story, uid)
-    await story.steps(15 * SECOND)
+    await story.step(1)
     assert (await story.notifications())[1:] == [("boss", "incident.escalated")]
+
+
+async def test_steps_after_a_mute_that_ends_early_keep_their_distance(story: PagingWorld) -> None:
+    row = await story.world.monitor()
+    ops, boss = await story.channel("ops"), await story.channel("boss")
+    policy = await story.policy((0, ops), (60, boss), (90, ops))
+    await story.climbs(row, policy)
+    await story.is_now(row, False)
+    await story.steps(30 * SECOND)
+    both = [await mute(story, monitor=row.uid) for _ in range(2)]
+    # Not due yet: the end of a mute pages nobody early.
+    await unmute(story, both.pop())
+    await story.step(1)
+    assert len(await story.notifications()) == 1
+    await story.steps(50 * SECOND)
+    # Another mute is in force: the step waits on.
+    both.append(await mute(story, monitor=row.uid))
+    await unmute(story, both.pop(0))
+    await story.step(1)
+    assert len(await story.notifications()) == 1
+    async with story.world.pool.transaction("shorten") as tx:
+        until = Instant(story.world.now + 5 * SECOND)
+        await edit_mute(tx, story.world.editor, both[0], None, until)
+    await story.step(1)
+    assert len(await story.notifications()) == 1
+    await story.step(5 * SECOND - 1)
+    assert (await story.notifications())[1:] == [("boss", "incident.escalated")]
+    await story.step(30 * SECOND - 1)
+    assert len(await story.notifications()) == 2
+    await story.step(1)
+    assert (await story.notifications())[2:] == [("ops", "incident.escalated")]
 
 
 async def test_an_incident_that_is_opened_by_hand_pages_when_the_mute_ends(

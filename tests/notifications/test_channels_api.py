@@ -237,7 +237,10 @@ async def test_a_test_returns_its_outcome_as_a_bounded_reason(api: Api) -> None:
 
 
 async def test_templates_are_previewed_stored_and_removed(api: Api) -> None:
-    words = {"title_template": "[{severity}] {title}", "text_template": "{why}\n{runbook_url}"}
+    words: dict[str, Any] = {
+        "title_template": "[{severity}] {title}",
+        "text_template": "{why}\n{runbook_url}",
+    }
     path = f"/api/v1/projects/{api.project}/notification-channels/preview"
     answer = await api.ask("editor", "POST", path, words)
     assert answer.status_code == 200

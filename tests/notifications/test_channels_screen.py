@@ -11,6 +11,7 @@ from leadline.probes.senders.channel_spec import TEMPLATES
 from leadline.probes.senders.deliver import SPECS
 from leadline.storage.core.instant import HOUR
 from tests.support.app.cast import Api
+from tests.support.app.serving import call
 
 TOKEN = "canary-71c2"
 
@@ -55,6 +56,37 @@ async def test_an_editor_adds_changes_turns_off_and_deletes_one(api: Api) -> Non
     assert "No recent delivery</span>" in await seen(api)
     assert (await send(api, "editor", "delete", channel=channel)).status_code == 303
     assert "No notification channels yet" in await seen(api)
+
+
+async def test_a_project_secret_is_the_value_of_a_setting(api: Api) -> None:
+    channel = await ntfy(api)
+    assert "project secret" not in await seen(api, "editor", f"?show=edit&uid={channel}")
+    for name in ("chat", "other"):
+        await call(
+            api, "POST", f"/projects/{api.project}/secrets", {"name": name, "value": TOKEN}, 201
+        )
+    form = {"channel": channel, "name": "Day", "config.topic": "day", "config.token": ""}
+    assert (await send(api, "editor", "save", **form, **{"config.token_ref": "chat"})).status_code
+    path = f"/projects/{api.project}/notification-channels"
+    (one,) = await call(api, "GET", path)
+    assert one["config"]["token_ref"] == "chat"
+    assert "token" not in one["config"]
+    page = await seen(api, "editor", f"?show=edit&uid={channel}")
+    assert "<option selected>chat</option><option>other</option>" in page
+    used = {
+        row["name"]: row["used_by"]
+        for row in await call(api, "GET", f"/projects/{api.project}/secrets")
+    }
+    assert used["chat"] == {"total": 1, "file_managed": 0}
+    assert used["other"] == {"total": 0, "file_managed": 0}
+    # A typed value beside the reference is refused; in its place it is stored.
+    both = {**form, "config.token": TOKEN, "config.token_ref": "chat"}
+    refused = await send(api, "editor", "save", **both)
+    assert refused.status_code == 400
+    await send(api, "editor", "save", **{**both, "config.token_ref": ""})
+    (one,) = await call(api, "GET", path)
+    assert "token_ref" not in one["config"]
+    assert one["config"]["token"]
 
 
 async def test_no_page_shows_a_secret_and_a_refused_form_does_not_either(api: Api) -> None:

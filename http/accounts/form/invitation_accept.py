@@ -88,7 +88,7 @@ async def _render(ask: Request, error: str = "", status: int = 200) -> Response:
         is_same=email.lower() == row.email.lower(),
         local=context.options.local_enabled,
         shortest=policy.min_password_len,
-        typed=stripped(ask, "display_name"),
+        typed=stripped(ask, "display_name") or row.display_name,
         error=error,
     )
 

@@ -420,7 +420,7 @@ def _summary(document: dict[str, Any]) -> str:
     said = count(len(document["monitors"]), "monitor")
     services = document.get("services")
     also = [count(len(services), "service")] if services else []
-    sections = ("channels", "schedules", "escalation_policies")
+    sections = ("people", "channels", "schedules", "escalation_policies")
     oncall = sum(len(document.get(name, {})) for name in sections) + ("routes" in document)
     also += [count(oncall, "on-call object")] if oncall else []
     return " and ".join([", ".join([said, *also[:-1]]), *also[-1:]])

@@ -22,6 +22,7 @@ class BundleRequest(RequestSchema, frozen=True, kw_only=True):
     format: Format
     organization: str
     project: str
+    people: Entries | UnsetType | None = UNSET
     channels: Entries | UnsetType | None = UNSET
     schedules: Entries | UnsetType | None = UNSET
     escalation_policies: Entries | UnsetType | None = UNSET
@@ -34,6 +35,7 @@ class Bundle(Schema, frozen=True, kw_only=True):
     format: Literal[1, 2, 3]
     organization: str
     project: str
+    people: Entries | UnsetType = UNSET
     channels: Entries | UnsetType = UNSET
     schedules: Entries | UnsetType = UNSET
     escalation_policies: Entries | UnsetType = UNSET
@@ -48,6 +50,7 @@ class BundleRelease(RequestSchema, frozen=True, kw_only=True):
     The uid of the alert routes is `routes`.
     """
 
+    people: list[str] | UnsetType = UNSET
     monitors: list[str] | UnsetType = UNSET
     services: list[str] | UnsetType = UNSET
     channels: list[str] | UnsetType = UNSET
@@ -57,8 +60,9 @@ class BundleRelease(RequestSchema, frozen=True, kw_only=True):
 
 
 class ReleasedObjects(Schema, frozen=True, kw_only=True):
-    """Numbers of objects that people own from now on."""
+    """Numbers of objects that people own from now on. The bundle forgets its `people`."""
 
+    people: int
     monitors: int
     services: int
     channels: int

@@ -21,6 +21,7 @@ def on_call_bundle(
     schedules = _uids(found.schedules, "schedule")
     policies = _uids(found.policies, "policy")
     sections: dict[str, Any] = {
+        "people": _people(found),
         "schedules": {schedules[one["name"]]: _schedule(one) for one in kept},
         "escalation_policies": {
             policies[one["name"]]: _policy(one, schedules) for one in found.policies
@@ -52,13 +53,21 @@ def _coming(found: OnCallImport, schedule: Mapping[str, Any], now: Instant) -> l
 
 
 def contact_lines(found: OnCallImport) -> list[str]:
-    """Returns what each person has to do, because a bundle has no contact methods."""
+    """Returns what each person has to do, because an imported contact method is not verified."""
     return [
-        f"{person['email']} adds and confirms {method['kind']} {method['address']}"
-        " in the own profile"
+        f"{person['email']} confirms {method['kind']} {method['address']} in the own profile"
         for person in found.people
         for method in person["contact_methods"]
     ]
+
+
+def _people(found: OnCallImport) -> dict[str, Any]:
+    """Returns the people by a uid from the part of the address before the at sign."""
+    made: dict[str, Any] = {}
+    for one in found.people:
+        uid = free_slug(slug_of(one["email"].partition("@")[0], "person"), made)
+        made[uid] = _brief(one)
+    return made
 
 
 def _uids(objects: Sequence[Mapping[str, Any]], otherwise: str) -> dict[str, str]:

@@ -7,11 +7,21 @@ fields of the API.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 from zoneinfo import ZoneInfoNotFoundError
 
+import msgspec
+
+from ....storage.bundles.rules.bundle_people import (
+    PEOPLE_MOST,
+    PROPOSED_MOST,
+    ProposedMethod,
+    method_fault,
+    plain_method,
+)
 from ....storage.core.instant import Instant, from_datetime, from_text, to_text
-from ....storage.core.naming import name_fault
+from ....storage.core.naming import email_fault, name_fault, words_fault
+from ....storage.notifications.rules.contact_method import LABEL_LONGEST
 from ....storage.oncall.rules.oncall_schedule import override_fault
 from ....storage.oncall.rules.weekly_hours import (
     DAY_MINUTES,
@@ -98,7 +108,28 @@ class OnCallImport:
         self.unused += [printable(f"{key} is not carried over") for key in keys]
 
     def add_person(self, email: str, name: str, methods: Sequence[dict[str, str]]) -> None:
-        self.people.append({"email": email, "name": name, "contact_methods": list(methods)})
+        """Adds a person. One or a contact method that the API would refuse is lost."""
+        known = {one["email"].lower() for one in self.people}
+        fault = "has the address of another user" if email.lower() in known else email_fault(email)
+        if fault is None and len(known) == PEOPLE_MOST:
+            fault = f"is beyond the first {PEOPLE_MOST} people"
+        if fault is not None:
+            self.lose(f"user {name}: {email} {fault}")
+            return
+        kept: list[ProposedMethod] = []
+        for given in methods:
+            one = proposed_method(given)
+            wrong = method_fault(one)
+            is_known = any((one.kind, one.address) == (each.kind, each.address) for each in kept)
+            if wrong is None and not is_known and len(kept) == PROPOSED_MOST:
+                wrong = "contact_methods", f"has more than {PROPOSED_MOST}"
+            if wrong is not None:
+                self.lose(f"user {name}: {given['kind']} {given['address']} {wrong[1]}")
+            elif not is_known:
+                kept.append(one)
+        made = [msgspec.structs.asdict(one) for one in kept]
+        said = name if words_fault(name) is None else ""
+        self.people.append({"email": email, "name": said, "contact_methods": made})
 
     def add_schedule(self, name: str, layers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         """Adds a schedule of layers from the lowest precedence to the highest.
@@ -134,6 +165,14 @@ class OnCallImport:
             return
         known = {one["name"] for one in self.policies}
         self.policies.append({"name": _unique(name, known), "steps": made})
+
+
+def proposed_method(given: Mapping[str, str]) -> ProposedMethod:
+    """Returns a contact method as the API has it. A long label is cut."""
+    label = printable(given["label"])[:LABEL_LONGEST]
+    return plain_method(
+        ProposedMethod(kind=cast("Any", given["kind"]), address=given["address"], label=label)
+    )
 
 
 def person_of(emails: Mapping[str, str], key: str) -> str:

@@ -60,7 +60,7 @@ def _person(found: OnCallImport, one: Source) -> None:
         if kind is None:
             found.lose(f"user {one['name']}: contact method {method.get('type')}")
             continue
-        label = str(method.get("name") or kind)
+        label = str(method.get("name") or "")
         methods.append({"kind": kind, "address": str(method["value"]), "label": label})
     found.add_person(str(one["email"]), str(one["name"]), methods)
 

@@ -59,7 +59,11 @@ def _person(found: OnCallImport, one: Source) -> None:
         if kind not in ("email", "sms", "voice"):
             found.lose(f"user {one['username']}: contact method {kind}")
             continue
-        methods.append({"kind": kind, "address": str(method["to"]), "label": kind})
+        address = str(method["to"])
+        # A phone number is written as COUNTRY-NUMBER.
+        if kind != "email" and address[:1].isdigit() and "-" in address:
+            address = f"+{address}"
+        methods.append({"kind": kind, "address": address, "label": ""})
     found.add_person(str(one["username"]), str(one.get("fullName") or one["username"]), methods)
 
 

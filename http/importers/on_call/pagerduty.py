@@ -61,7 +61,7 @@ def _person(found: OnCallImport, one: Source) -> None:
             continue
         code = str(method.get("country_code") or "")
         address = f"+{code}{method['address']}" if code else str(method["address"])
-        label = str(method.get("label") or kind)
+        label = str(method.get("label") or "")
         methods.append({"kind": kind, "address": address, "label": label})
     found.add_person(str(one["email"]), str(one["name"]), methods)
 

@@ -35,7 +35,7 @@ def _secret_json(row: ListedSecret) -> ProjectSecret:
         name=row.name,
         created_at=to_text(row.created_at),
         rotated_at=None if row.rotated_at is None else to_text(row.rotated_at),
-        used_by=UsedBy(total=row.used_by, file_managed=row.used_by_managed),
+        used_by=UsedBy(total=row.uses, file_managed=row.managed_uses),
     )
 
 

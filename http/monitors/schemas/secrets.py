@@ -21,7 +21,10 @@ SecretValue = Annotated[
 
 
 class UsedBy(Schema, frozen=True, kw_only=True):
-    """Number of monitors that refer to the secret, and how many of them a file manages."""
+    """Number of monitors and channels that refer to the secret.
+
+    `file_managed` are those that a bundle or a file provider manages.
+    """
 
     total: int
     file_managed: int

@@ -11,11 +11,18 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from ....probes.senders.channel_spec import TEMPLATES, ChannelSetting, ChannelSpec, ValueForm
+from ....probes.senders.channel_spec import (
+    REFERENCE_SUFFIX,
+    TEMPLATES,
+    ChannelSetting,
+    ChannelSpec,
+    ValueForm,
+)
 from ....probes.senders.deliver import SPECS
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused
+from ....storage.monitors.queries.secret_list import ListedSecret, select_secrets
 from ....storage.notifications.queries.channel_health import ChannelHealth, select_health
 from ....storage.notifications.queries.channel_uses import (
     ChannelUse,
@@ -80,7 +87,8 @@ _SAID: Final = {
 class Input:
     """Setting in the form. `value` is empty for a secret. `kept` is true if one is stored.
 
-    `has_lines`: the value has several lines.
+    `has_lines`: the value has several lines. `reference` is the project secret that has the value,
+    empty without one, and None if the setting takes no reference.
     """
 
     name: str
@@ -91,6 +99,7 @@ class Input:
     value: str
     kept: bool = False
     has_lines: bool = False
+    reference: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +265,9 @@ async def _render(
         health = {one.channel: one for one in await select_health(tx, org_of(ask), project_of(ask))}
         now = tx.now
         chosen_row = _chosen(rows, uid) if what in ("edit", "uses", "delete") else None
+        secrets = list[ListedSecret]()
+        if what in ("add", "edit") and frame.may_write:
+            secrets = await select_secrets(tx, org_of(ask), project_of(ask))
         uses = []
         if chosen_row is not None:
             uses = await select_uses(tx, org_of(ask), chosen_row.id, USES_SHOWN)
@@ -287,6 +299,7 @@ async def _render(
         kinds=[(spec.type, spec.help, _inputs(spec, {}, set())) for spec in SPECS.values()],
         opened=kind if kind in SPECS and said.is_wrong else "",
         typed=value_of(ask, "name"),
+        secrets=[one.name for one in secrets],
     )
 
 
@@ -334,8 +347,7 @@ def _item(
     """Returns a channel with its settings, or those that the user has `typed`, but no secret."""
     config = shown(row)
     spec = SPECS[row.type]
-    references = spec.references
-    kept = set(config) | {name for key, name in references.items() if key in config}
+    kept = set(config)
     delivered = None if health is None else health.delivered_at
     if not row.enabled:
         mark, word = "paused", "Disabled"
@@ -376,10 +388,12 @@ def _input(setting: ChannelSetting, config: Mapping[str, str], kept: set[str]) -
         setting.name.replace("_", " ").capitalize(),
         setting.help,
         setting.secret,
-        setting.required and not is_kept,
+        # A project secret can have the value of a secret setting.
+        setting.required and not setting.secret,
         "" if setting.secret else config.get(setting.name, setting.default),
         is_kept,
         setting.form is ValueForm.LINES,
+        config.get(f"{setting.name}{REFERENCE_SUFFIX}", "") if setting.secret else None,
     )
 
 

@@ -286,6 +286,7 @@ ROUTES: Final = (
         tag="channels",
         body=AttachChannel,
         status=204,
+        also=(409,),
     ),
     Route(
         method="DELETE",
@@ -296,5 +297,6 @@ ROUTES: Final = (
         summary="Detach a channel from a monitor.",
         tag="channels",
         status=204,
+        also=(409,),
     ),
 )

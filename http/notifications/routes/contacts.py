@@ -38,7 +38,7 @@ from ....storage.notifications.transactions.edit_contact_methods import (
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_in
 from ...wire.route import Request, Route, setting_routes
-from ...wire.schema import given, instant_text
+from ...wire.schema import given, instant_text, known
 from ..schemas.contacts import (
     ContactCode,
     ContactMethod,
@@ -66,6 +66,7 @@ def method_json(row: ContactMethodRow) -> ContactMethod:
         enabled=row.enabled,
         verified_at=instant_text(row.verified_at),
         created_at=to_text(row.created_at),
+        proposed_by=known(row.proposed_by or None),
     )
 
 

@@ -20,7 +20,8 @@ Clock = Annotated[str, Meta(pattern=CLOCK, max_length=5)]
 class ContactMethod(Schema, frozen=True, kw_only=True):
     """Contact method of the caller. Other people see the kind and the label only.
 
-    Without `verified_at` it receives nothing but its code.
+    Without `verified_at` it receives nothing but its code. `proposed_by` names the organization and
+    the project whose bundle proposed it.
     """
 
     id: UUID
@@ -30,6 +31,7 @@ class ContactMethod(Schema, frozen=True, kw_only=True):
     enabled: bool
     verified_at: InstantText | UnsetType = UNSET
     created_at: InstantText
+    proposed_by: str | UnsetType = UNSET
 
 
 class CreateContactMethod(RequestSchema, frozen=True, kw_only=True):

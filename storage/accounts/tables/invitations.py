@@ -11,7 +11,7 @@ from ..rules.invitation import LEASE_US, TTL_US
 _COLUMNS: Final = """
 i.org, i.id, i.uid, o.uid, o.name, i.project, p.uid, p.name, i.email, i.role::text,
 coalesce(nullif(u.display_name, ''), u.email), i.created_at, i.expires_at, i.mail_due_at,
-i.mailed_at, i.attempts
+i.mailed_at, i.attempts, i.display_name
 """
 _FROM: Final = """
 from invitations i join organizations o on o.id = i.org
@@ -25,15 +25,16 @@ _LOCK_BY_TOKEN: Final = f"{_BY_TOKEN} for update of i"
 # A further invitation of the same address to the same scope replaces the earlier one.
 _PUT: Final = """
 insert into invitations (org, uid, project, email, role, token_hash, invited_by, created_at,
-  expires_at, mail_due_at)
+  expires_at, mail_due_at, display_name)
 values (%(org)s, %(uid)s, %(project)s, %(email)s, %(role)s::role, %(hash)s,
   (select id from users where uid = %(inviter)s::uuid), at(%(now)s), at(%(expires)s),
-  case when %(mails)s then at(%(now)s) end)
+  case when %(mails)s then at(%(now)s) end, %(name)s)
 on conflict (org, lower(email), coalesce(project, 0)) do update set role = excluded.role,
   token_hash = coalesce(excluded.token_hash, invitations.token_hash),
   invited_by = excluded.invited_by, expires_at = excluded.expires_at,
   mail_due_at = case when %(mails)s then greatest(at(%(now)s),
-    coalesce(invitations.mailed_at + interval '1 minute', at(%(now)s))) end, attempts = 0
+    coalesce(invitations.mailed_at + interval '1 minute', at(%(now)s))) end, attempts = 0,
+  display_name = coalesce(nullif(excluded.display_name, ''), invitations.display_name)
 returning uid
 """
 _RENEW: Final = """
@@ -83,6 +84,7 @@ async def put_invitation(
     role: str,
     inviter: UUID | None,
     token_hash: bytes | None,
+    display_name: str = "",
 ) -> UUID:
     """Writes an invitation and returns its id. Without `token_hash` an e-mail is due."""
     written: UUID = await tx.value(
@@ -94,6 +96,7 @@ async def put_invitation(
         role=role,
         hash=token_hash,
         inviter=inviter,
+        name=display_name,
         mails=token_hash is None,
         now=tx.now,
         expires=tx.now + TTL_US,

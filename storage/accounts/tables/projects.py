@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from ...engine.pools import Tx
+from ...engine.pools import LockRank, Tx
 from ..rows import ProjectRow
 
 _PROJECT = """
@@ -15,6 +15,9 @@ _PROJECT_BY_NAMES = f"""
   and (p.slug = %(project)s or p.uid::text = %(project)s) and p.deleting_since is null
 """
 
+_HOLD_BY_UID = f"""
+{_PROJECT} where p.uid = %(uid)s and p.deleting_since is null for key share of p
+"""
 _NAME_OF_PROJECT = "select name from projects where org = %(org)s and id = %(project)s"
 
 _INSERT_ORGANIZATION = """
@@ -41,6 +44,12 @@ _DELETE_ORGANIZATION = "delete from organizations where id = %(org)s"
 async def select_project_named(tx: Tx, organization: str, project: str) -> ProjectRow | None:
     """Returns a project by slugs or ids."""
     return await tx.one(ProjectRow, _PROJECT_BY_NAMES, organization=organization, project=project)
+
+
+async def lock_shared_project_of(tx: Tx, uid: UUID) -> ProjectRow | None:
+    """Locks a project against deletion and returns it. None if it does not exist."""
+    tx.lock_rank(LockRank.PROJECT, "a project that is added to")
+    return await tx.one(ProjectRow, _HOLD_BY_UID, uid=uid)
 
 
 async def insert_organization(tx: Tx, uid: UUID, slug: str, name: str) -> int | None:

@@ -8,6 +8,7 @@ from ..queries import projects as projects_queries
 from ..rows import OrganizationRow, ProjectRow
 from ..rules.access import Permission, Principal, Scope
 from ..tables import tenant_deletion as removals
+from ..tables.projects import lock_shared_project_of
 from .authorize import NOT_FOUND, demand
 
 
@@ -24,6 +25,21 @@ async def demand_organization(
     row = await projects_queries.select_organization(tx, organization)
     assert row is not None, "it is locked"
     demand(principal, action, Scope(row.id))
+    return row
+
+
+async def demand_held_project(
+    tx: Tx, principal: Principal, action: Permission, project: UUID
+) -> ProjectRow:
+    """Returns the project, locked until the commit against deletion, in one statement.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
+    row = await lock_shared_project_of(tx, project)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, action, Scope(row.org, row.id))
     return row
 
 

@@ -46,8 +46,11 @@ async def invite(
     project: UUID | None,
     role: Role,
     token_hash: bytes | None,
+    display_name: str = "",
 ) -> InvitationRow:
     """Invites an address. Without `token_hash` an e-mail with the link is due.
+
+    `display_name` is the name that the page of the invitation suggests.
 
     Raises:
         Refused not_found, forbidden, invalid.
@@ -58,7 +61,7 @@ async def invite(
     expect("", membership_fault(role, key))
     inviter = principal.user if isinstance(principal.user, UUID) else None
     uid = await invitations.put_invitation(
-        tx, home.id, uuid7(), key, email, role, inviter, token_hash
+        tx, home.id, uuid7(), key, email, role, inviter, token_hash, display_name
     )
     place = f" project:{project}" if project else ""
     await audit(tx, principal, home.id, "invitation.create", f"invitation:{uid}{place} role={role}")

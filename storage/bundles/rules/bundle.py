@@ -39,6 +39,7 @@ from .bundle_oncall import (
     routes_fault,
     schedule_fault,
 )
+from .bundle_people import PEOPLE_MOST, PersonEntry, expect_distinct, read_person
 
 MONITORS_MOST: Final = 5_000
 SERVICES_MOST: Final = 1_000
@@ -68,7 +69,8 @@ class MonitorEntry(_NewFields, frozen=True, kw_only=True):
     """Monitor of a bundle.
 
     References are uids in the bundle, or slugs or ids of monitors of the project.
-    `escalation_policy` is a name or an id.
+    `escalation_policy` and `channels` are names or ids, in format 3 also uids. Without `channels`,
+    people attach them.
     """
 
     type: MonitorType
@@ -76,6 +78,7 @@ class MonitorEntry(_NewFields, frozen=True, kw_only=True):
     depends_on: list[str] = []
     config: dict[str, Any] = {}
     escalation_policy: str = ""
+    channels: list[str] | UnsetType = UNSET
 
 
 class AlertingEntry(BundleEntry, frozen=True, kw_only=True):
@@ -129,6 +132,7 @@ class ServiceEntry(BundleEntry, frozen=True, kw_only=True):
 # The sections with their kind, the first format that has each, and its bound. The order is that of
 # a document and of a plan.
 SECTIONS: Final[dict[str, tuple[Kind, int, int]]] = {
+    "people": ("person", 3, PEOPLE_MOST),
     "channels": ("channel", 3, CHANNELS_MOST),
     "schedules": ("schedule", 3, SCHEDULES_MOST),
     "escalation_policies": ("escalation_policy", 3, POLICIES_MOST),
@@ -150,6 +154,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     organization: str
     project: str
     stated: frozenset[str]
+    people: dict[str, PersonEntry] = {}
     monitors: dict[str, MonitorEntry] = {}
     services: dict[str, ServiceEntry] = {}
     channels: dict[str, ChannelEntry] = {}
@@ -200,10 +205,11 @@ def read_bundle(document: object) -> Bundle:
         raise _wrong("", f"is nested deeper than {DEPTH_MOST}")
     stated = _stated(given, form)
     readers: dict[str, Callable[[str, dict[str, Any]], Any]] = {
+        "people": _person,
         "channels": _channel,
         "schedules": _schedule,
         "escalation_policies": _policy,
-        "monitors": _monitor,
+        "monitors": partial(_monitor, form),
         "services": partial(_service, form),
     }
     found: dict[str, dict[str, Any]] = {
@@ -218,6 +224,7 @@ def read_bundle(document: object) -> Bundle:
     if len(defaults) > 1:
         rule = f"must not be given twice: {defaults[0]} is the default of the project"
         raise _wrong(f"escalation_policies.{defaults[1]}.default", rule)
+    expect_distinct(found.get("people", {}))
     if given.get("routes") is not None:
         found["routes"] = {ROUTES_UID: _routes(given["routes"])}
     return Bundle(
@@ -281,7 +288,9 @@ def _entries(
         yield uid, dict(cast("Mapping[str, Any]", entry))
 
 
-def _monitor(path: str, entry: dict[str, Any]) -> MonitorEntry:
+def _monitor(form: int, path: str, entry: dict[str, Any]) -> MonitorEntry:
+    if "channels" in entry and form < FORMATS[-1]:
+        raise _wrong(f"{path}.channels", f"needs format {FORMATS[-1]}")
     _read_durations(path, entry, entry.keys())
     config = entry.get("config")
     spec = spec_of(str(entry.get("type")))
@@ -292,8 +301,15 @@ def _monitor(path: str, entry: dict[str, Any]) -> MonitorEntry:
     found = _convert(path, entry, MonitorEntry)
     for field, rule in _secret_faults(found):
         raise _wrong(f"{path}.{field}", rule)
-    _bound_references(path, depends_on=found.depends_on)
+    channels = [] if found.channels is UNSET else found.channels
+    _bound_references(path, depends_on=found.depends_on, channels=channels)
+    if "" in channels:
+        raise _wrong(f"{path}.channels", "must not name an empty text")
     return found
+
+
+def _person(path: str, entry: dict[str, Any]) -> PersonEntry:
+    return read_person(path, _convert(path, entry, PersonEntry))
 
 
 def _channel(path: str, entry: dict[str, Any]) -> ChannelEntry:

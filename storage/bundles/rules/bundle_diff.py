@@ -15,7 +15,9 @@ from ...core.instant import Instant
 
 # Provider of bundles applied over the API. File providers cannot have this name.
 API: Final = "api"
-Kind = Literal["monitor", "service", "channel", "schedule", "escalation_policy", "alert_routes"]
+Kind = Literal[
+    "person", "monitor", "service", "channel", "schedule", "escalation_policy", "alert_routes"
+]
 # Pseudo-setting that reports the takeover of an entry that users edited.
 MANAGED_BY: Final = "managed_by"
 

@@ -110,6 +110,11 @@ def relation_of(row: FromBundle, source: BundleSource) -> OwnerRelation:
     return OwnerRelation.TAKEN if moves or source.take_over else OwnerRelation.LEFT
 
 
+def is_left(row: FromBundle | None, source: BundleSource) -> bool:
+    """Returns whether an object stays with its owner. A new one does not."""
+    return row is not None and relation_of(row, source) is OwnerRelation.LEFT
+
+
 def owner_change(row: FromBundle, source: BundleSource) -> FieldChange | None:
     """Returns the change to report if the bundle becomes the owner of the object."""
     relation = relation_of(row, source)

@@ -12,6 +12,7 @@ from ...monitors.rules.monitor import MonitorType
 from ...services.rules.service_report import WINDOWS
 from .bundle import FORMATS, SECTIONS, MonitorEntry, ServiceEntry
 from .bundle_oncall import ChannelEntry, PolicyEntry, RoutesEntry, ScheduleEntry
+from .bundle_people import PROPOSED_MOST, PersonEntry
 
 ID: Final = "https://json-schema.org/draft/2020-12/schema"
 _DURATION: Final = {"type": "string", "pattern": "^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d))+$"}
@@ -31,6 +32,7 @@ def schema_text() -> str:
 
 def bundle_schema() -> dict[str, Any]:
     entries = [
+        PersonEntry,
         ChannelEntry,
         ScheduleEntry,
         PolicyEntry,
@@ -45,6 +47,7 @@ def bundle_schema() -> dict[str, Any]:
     definitions["MonitorEntry"]["allOf"] = [_of_kind(kind) for kind in MonitorType]
     targets = definitions["ServiceEntry"]["properties"]["sla_targets"]
     targets["propertyNames"] = {"enum": list(WINDOWS)}
+    definitions["PersonEntry"]["properties"]["contact_methods"]["maxItems"] = PROPOSED_MOST
     uid = {"pattern": "^[a-z][a-z0-9-]{0,62}$"}
     return {
         "$schema": ID,

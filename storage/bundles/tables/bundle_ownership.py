@@ -21,6 +21,10 @@ _MARK_HOURS: Final = """
 update services set hours_managed = %(stated)s
 where org = %(org)s and uid = any(%(uids)s) and hours_managed <> %(stated)s
 """
+_MARK_CHANNELS: Final = """
+update monitors set channels_managed = %(stated)s
+where org = %(org)s and uid = any(%(uids)s) and channels_managed <> %(stated)s
+"""
 _RELEASE: Final = """
 with held as (
   select org, id from {table} where managed_by = %(provider)s order by org, id for no key update)
@@ -41,6 +45,7 @@ returning held.bundle_uid
 # The table of each kind, with the rank of its locks; in their order.
 _TABLES: Final[dict[Kind, tuple[str, LockRank]]] = {
     "alert_routes": ("alert_route_lists", LockRank.PROJECT),
+    "person": ("bundle_people", LockRank.PROJECT),
     "service": ("services", LockRank.SERVICE),
     "monitor": ("monitors", LockRank.MONITOR),
     "escalation_policy": ("escalation_policies", LockRank.POLICY),
@@ -60,10 +65,19 @@ async def put_marks(tx: Tx, kind: Kind, org: int, marks: Sequence[OwnershipMark]
 
 async def mark_hours(tx: Tx, org: int, stated: Mapping[UUID, bool]) -> None:
     """Stores whether the bundle states the support hours of its services, which are locked."""
+    await _mark_stated(tx, _MARK_HOURS, org, stated)
+
+
+async def mark_channels(tx: Tx, org: int, stated: Mapping[UUID, bool]) -> None:
+    """Stores whether the bundle states the channels of its monitors, which are locked."""
+    await _mark_stated(tx, _MARK_CHANNELS, org, stated)
+
+
+async def _mark_stated(tx: Tx, query: str, org: int, stated: Mapping[UUID, bool]) -> None:
     for is_stated in (False, True):
         uids = [uid for uid, given in stated.items() if given == is_stated]
         if uids:
-            await tx.execute(_MARK_HOURS, org=org, uids=uids, stated=is_stated)
+            await tx.execute(query, org=org, uids=uids, stated=is_stated)
 
 
 async def release_marks(tx: Tx, kind: Kind, provider: str) -> int:

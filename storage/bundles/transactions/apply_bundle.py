@@ -18,6 +18,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Need, Permission
+from ...accounts.tables.tenant_deletion import lock_shared_organization
 from ...accounts.transactions.authorize import NOT_FOUND, demand_project
 from ...alerting.tables.service_alerting import lock_alertings
 from ...core.refusal import Refused
@@ -27,7 +28,7 @@ from ...monitors.rules.secret import references
 from ...monitors.tables import monitors
 from ...monitors.tables.secrets import lock_shared_secrets
 from ...monitors.transactions.write_batch import MonitorWriteBatch
-from ...notifications.tables.channels import lock_channel
+from ...notifications.tables.channels import lock_channel, lock_shared_channel
 from ...oncall.tables.escalation_policies import lock_policy, lock_shared_policy
 from ...oncall.tables.oncall_schedules import lock_schedule, lock_shared_schedules
 from ...scheduling.tables import shards as schedules
@@ -54,6 +55,7 @@ from .bundle_context import (
 from .stored_changes import revision_changes
 from .write_monitors import Wanted, compare_monitors, write_monitors
 from .write_oncall import compare_oncall, expect_room, write_oncall
+from .write_people import compare_people, write_people
 from .write_routes import compare_routes, write_routes
 from .write_services import compare_services, write_services
 
@@ -123,6 +125,9 @@ async def write_bundle(
     """
     is_plan = together.is_plan
     home = await demand_project(tx, applied.principal, APPLY, project)
+    # An invitation is written to the organization, whose lock comes first.
+    if bundle.people and not is_plan and not await lock_shared_organization(tx, home.org_uid):
+        raise Refused(NOT_FOUND)
     if await lock_graph(tx, home.org, home.id) is None:
         raise Refused(NOT_FOUND)
     await expect_home(tx, bundle, home)
@@ -143,16 +148,24 @@ async def write_bundle(
     }
     wanted = await compare_monitors(tx, bundle, place, applied, terms)
     await _lock_references(tx, bundle, place, wanted, applied, is_plan=is_plan)
+    people = await compare_people(tx, bundle, place, applied)
     oncall = await compare_oncall(tx, bundle, place, applied)
     wanted_services = await compare_services(tx, bundle, place, applied)
     routes = compare_routes(bundle, place, applied)
-    changes = [*oncall.changes, *wanted.changes, *wanted_services.changes, *routes.changes]
+    changes = [
+        *people.changes,
+        *oncall.changes,
+        *wanted.changes,
+        *wanted_services.changes,
+        *routes.changes,
+    ]
     if applied.revision and applied.revision != revision_of(applied.path, changes):
         rule = "the project has changed since the plan was made: make a new plan"
         raise Refused(STALE, "", rule)
     applied.progress.begin(len(changes), counts_of(changes).unchanged)
     expect_room(place, oncall)
     tx.holds_all()
+    await write_people(tx, place, people, applied, is_plan=is_plan)
     await write_oncall(tx, together, place, oncall, applied, terms)
     await write_monitors(tx, together, bundle, place, wanted, applied, terms)
     await write_services(tx, place, wanted_services, applied, terms, is_plan=is_plan)
@@ -237,15 +250,20 @@ async def _lock_references(
             await lock_schedule(tx, schedule.uid)
     others = {row.uid for row in oncall.schedules} - mine
     await lock_shared_schedules(tx, home.org, home.id, others)
+    attached = {uid for chosen in wanted.attached.values() for uid in chosen}
     for channel in oncall.channels:
         if channel.uid in mine:
             await lock_channel(tx, channel.uid)
+        elif channel.uid in attached:
+            await lock_shared_channel(tx, home.org, home.id, channel.uid)
     if is_plan:
         return
     # Read again under the lock.
     place.oncall, before = await select_oncall(tx, home), place.my_oncall.ids
     place.my_oncall = match_oncall(place, bundle, applied.provider)
-    if place.my_oncall.ids != before:
+    new = {place.channels.uids[uid] for uid in bundle.channels}
+    gone = attached - {row.uid for row in place.oncall.channels} - new
+    if place.my_oncall.ids != before or gone:
         raise Conflicted("another transaction changed what the bundle names")
 
 

@@ -4,6 +4,7 @@ The application is one transaction, so a failure changes nothing. Its progress i
 transactions meanwhile.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from ...accounts.rules.access import AccessDecision, CredentialKind, Principal, 
 from ...accounts.tables import operations
 from ...accounts.tables.tenant_deletion import lock_shared_project
 from ...accounts.transactions.authorize import NOT_FOUND, demand_project
+from ...accounts.transactions.edit_members import EDIT as INVITE
 from ...core.refusal import Refused
 from ...engine.keyring import CipherContext, Keyring
 from ...engine.pools import Pool, Tx
@@ -135,13 +137,17 @@ async def perform_application(
         home = await select_project(tx, project)
         if home is None:
             raise Refused(NOT_FOUND, "", "the project was deleted")
-        await _expect_right(tx, uid, home)
+        inviter = await _expect_right(tx, uid, home)
         terms = await entry_context(tx, home.org, ground)
         together = MonitorWriteBatch(applied.principal)
-        changes = await write_bundle(tx, together, project, bundle, applied, terms)
+        # The principal has all rights, so that another process can continue what one began.
+        source = replace(applied, inviter=inviter)
+        changes = await write_bundle(tx, together, project, bundle, source, terms)
         await together.write_ahead(tx)
         # An application can run for minutes.
-        await _expect_right(tx, uid, home)
+        invites = any(one.kind == "person" for one in changes) and _may_invite(inviter, home)
+        if not _may_invite(await _expect_right(tx, uid, home), home) and invites:
+            raise Refused(UNAUTHORIZED, "", _UNAUTHORIZED)
         kept = stored_changes(changes)
         result = msgspec.json.encode({"changes": kept, "applied": True}).decode()
         if not await operations.succeed_with(tx, uid, len(changes), result):
@@ -153,13 +159,18 @@ async def perform_application(
     return await pool.transact("apply_bundle_operation", work)
 
 
-async def _expect_right(tx: Tx, uid: UUID, home: ProjectRow) -> None:
-    """Checks the right to apply of the caller who began the application."""
+def _may_invite(who: Principal, home: ProjectRow) -> bool:
+    return may(who, INVITE, Scope(home.org)) is AccessDecision.ALLOWED
+
+
+async def _expect_right(tx: Tx, uid: UUID, home: ProjectRow) -> Principal:
+    """Returns the caller who began the application, after a check of the right to apply."""
     operation = await select_operation(tx, uid)
     began = None if operation is None else operation.started_by
     who = None if began is None else await select_again(tx, began)
     if who is None or may(who, APPLY, Scope(home.org, home.id)) is not AccessDecision.ALLOWED:
         raise Refused(UNAUTHORIZED, "", _UNAUTHORIZED)
+    return who
 
 
 async def stop_application(tx: Tx, principal: Principal, project: UUID, uid: UUID) -> bool:

@@ -98,7 +98,7 @@ class ApplySource:
 
     With `take_over`, the bundle becomes the owner of objects that people or other bundles have.
     `revision` is that of the plan which the application must equal; empty for any. The application
-    counts in `progress`.
+    counts in `progress`. The rights of `inviter` decide about invitations; None is the principal.
     """
 
     principal: Principal
@@ -107,6 +107,7 @@ class ApplySource:
     take_over: bool = False
     revision: str = ""
     progress: ApplyProgress = field(default_factory=ApplyProgress)
+    inviter: Principal | None = None
 
     @property
     def provider(self) -> str:

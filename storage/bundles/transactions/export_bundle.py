@@ -14,8 +14,10 @@ from ...core.key import MonitorKey
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
 from ...monitors.tables.monitors import select_monitors_by_key
+from ..queries import select_attached, select_bundle_people
 from ..rules.bundle import FORMATS, SECTIONS
 from ..rules.bundle_default import brief_monitor, brief_service
+from ..rules.bundle_diff import API
 from ..rules.bundle_oncall import ROUTES_UID
 from ..rules.bundle_owner import exported, exported_named
 from .bundle_context import BundleContext, OnCallMatches, look_around, monitor_words
@@ -30,7 +32,9 @@ from .oncall_entries import (
     routes_in_words,
 )
 from .service_entries import standing_in_words
+from .write_monitors import channels_in_words
 from .write_oncall import policies_in_words, schedules_in_words
+from .write_people import PERSON_DEFAULTS, row_in_words
 from .write_services import select_standing, service_words, words_of_members
 
 EXPORT: Final = Permission(Need.EDITOR)
@@ -65,6 +69,7 @@ async def export_bundle(
             known.include(uid, row.uid, row.name)
     oncall = await _oncall(tx, place)
     found: dict[str, Any] = {
+        "people": await _people(tx, place),
         "channels": oncall["channels"],
         "schedules": oncall["schedules"],
         "escalation_policies": oncall["escalation_policies"],
@@ -83,9 +88,20 @@ async def export_bundle(
 
 def _format_of(found: dict[str, Any]) -> int:
     """Returns the first format that has everything of an export."""
-    if any("support_hours" in one for one in found["services"].values()):
+    late = [("services", "support_hours"), ("monitors", "channels")]
+    if any(name in one for section, name in late for one in found[section].values()):
         return FORMATS[-1]
     return max([1, *(SECTIONS[name][1] for name, entries in found.items() if entries)])
+
+
+async def _people(tx: Tx, place: BundleContext) -> dict[str, Any]:
+    """Returns the people of bundles. All have a uid, since only bundles name people."""
+    rows = await select_bundle_people(tx, place.home.org, place.home.id)
+    return {
+        row.bundle_uid: brief(row_in_words(row), PERSON_DEFAULTS)
+        for row in rows
+        if row.bundle_uid is not None and row.managed_by == API and row.orphaned_at is None
+    }
 
 
 async def _oncall(tx: Tx, place: BundleContext) -> dict[str, Any]:
@@ -113,6 +129,7 @@ async def _monitors(tx: Tx, place: BundleContext, keyring: Keyring) -> dict[str,
     words = monitor_words(place)
     keys = [MonitorKey((place.home.org, one.id)) for one in place.mine.values()]
     rows = await select_monitors_by_key(tx, keys)
+    attached = await select_attached(tx, place.home.org, place.home.id)
     found: dict[str, Any] = {}
     for uid, one in sorted(place.mine.items()):
         row = rows[MonitorKey((place.home.org, one.id))]
@@ -120,6 +137,8 @@ async def _monitors(tx: Tx, place: BundleContext, keyring: Keyring) -> dict[str,
         slug = {} if row.slug == uid else {"slug": row.slug}
         given = {"name": settings.pop("name"), "type": row.type, **slug}
         found[uid] = {**given, **brief_monitor(settings)}
+        if one.id in attached:
+            found[uid]["channels"] = channels_in_words(attached[one.id], place)
     return found
 
 

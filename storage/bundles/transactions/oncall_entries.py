@@ -62,6 +62,7 @@ POLICY_DEFAULTS: Final[Mapping[str, Any]] = {
     "ack_timeout_seconds": 0,
     "default": False,
 }
+_NO_MEMBER: Final = "is not a member of the project, which begins with an accepted invitation"
 ROUTES_DEFAULTS: Final[Mapping[str, Any]] = {"rules": [], "default": None}
 
 
@@ -367,7 +368,7 @@ def resolve_target(
     if isinstance(entry.person, str):
         account = place.accounts.get(entry.person.lower())
         if account is None:
-            raise Refused("invalid", f"{path}.person", "is not a member of the project")
+            raise Refused("invalid", f"{path}.person", _NO_MEMBER)
         return TargetKind.PERSON, account
     if isinstance(entry.channel, str):
         own = resolve_named(f"{path}.channel", entry.channel, place.channels)

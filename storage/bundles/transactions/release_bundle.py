@@ -16,6 +16,7 @@ from ..rules.bundle import SECTIONS
 from ..rules.bundle_diff import API
 from ..rules.bundle_owner import name_of
 from ..tables.bundle_ownership import KINDS, release_marks_of
+from ..tables.bundle_people import delete_released_people
 from .apply_bundle import APPLY
 
 
@@ -54,6 +55,7 @@ async def release_bundle(
             rule = f"names {missing[0][:64]!r}, which the bundle {name_of(path)} does not manage"
             raise Refused("invalid", section, rule)
         numbers[section] = len(found)
+    await delete_released_people(tx)
     if any(numbers.values()):
         told = [name for name in SECTIONS if numbers[name] or name in ("monitors", "services")]
         counts = " ".join(f"{name}={numbers[name]}" for name in told)

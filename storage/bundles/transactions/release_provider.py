@@ -13,6 +13,7 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..tables.bundle_files import delete_provider
 from ..tables.bundle_ownership import KINDS, release_marks
+from ..tables.bundle_people import delete_released_people
 
 ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
@@ -34,6 +35,7 @@ async def release_provider(tx: Tx, principal: Principal, provider: str) -> Relea
     """
     demand(principal, ADMIN, None)
     numbers = {kind: await release_marks(tx, kind, provider) for kind in KINDS}
+    await delete_released_people(tx)
     monitors, services = numbers.pop("monitor"), numbers.pop("service")
     released = Released(monitors, services, sum(numbers.values()))
     if not (await delete_provider(tx, provider) or released != Released(0, 0, 0)):

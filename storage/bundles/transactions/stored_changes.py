@@ -20,13 +20,18 @@ DOCUMENTS: Final = frozenset(
     for field in spec.fields
     if field.type is FieldType.DOCUMENT
 )
+# Addresses of people, who may be forgotten before the revision is.
+PERSONAL: Final = "contact_methods"
 # A larger revision is stored without its last changes.
 REVISION_CHANGES_MOST: Final = 500
 REVISION_BYTES_MOST: Final = 256 << 10
 
 
 def stored_changes(changes: Sequence[BundleChange]) -> list[BundleChange]:
-    """Returns the changes without the contents of documents, which `monitors` has encrypted."""
+    """Returns the changes without contact methods and the contents of documents.
+
+    Documents are encrypted in `monitors`.
+    """
     return [
         msgspec.structs.replace(change, fields=[_without_documents(one) for one in change.fields])
         for change in changes
@@ -53,7 +58,7 @@ def revision_changes(changes: Sequence[BundleChange]) -> str:
 
 
 def _without_documents(field: FieldChange) -> FieldChange:
-    if field.name.rpartition(".")[2] in DOCUMENTS:
+    if field.name.rpartition(".")[2] in DOCUMENTS or field.name == PERSONAL:
         return FieldChange(name=field.name)
     return FieldChange(name=field.name, from_=_plain(field.from_), to=_plain(field.to))
 

@@ -4,12 +4,14 @@ The project is locked, and so are the existing monitors unless in a plan. Each m
 after those it refers to, so that no intermediate cycle occurs.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
 import msgspec
 import trio
+from msgspec import UNSET
 
 from ...core.key import MonitorKey
 from ...core.refusal import Refused
@@ -22,7 +24,9 @@ from ...monitors.transactions.create_monitor import MONITORS_OF_PROJECT_MOST, cr
 from ...monitors.transactions.edit_monitor import edit_held
 from ...monitors.transactions.monitor_draft import check_draft
 from ...monitors.transactions.write_batch import MonitorWriteBatch
-from ..rules.bundle import Bundle
+from ...notifications.tables.channels import put_attached
+from ..queries import select_attached
+from ..rules.bundle import Bundle, MonitorEntry
 from ..rules.bundle_default import brief_monitor
 from ..rules.bundle_diff import (
     MANAGED_BY,
@@ -32,18 +36,21 @@ from ..rules.bundle_diff import (
     change_of,
     in_order,
 )
-from ..rules.bundle_owner import expect_owned, left_out, marks_of, owner_change
-from ..tables.bundle_ownership import put_marks
+from ..rules.bundle_owner import expect_owned, is_left, left_out, marks_of, owner_change
+from ..tables.bundle_ownership import mark_channels, put_marks
 from .bundle_context import (
     ApplySource,
     BundleContext,
     EntryContext,
     monitor_ids,
     monitor_words,
+    resolve_named,
     under,
+    word_for,
 )
 from .monitor_entries import POLICY, children_of, in_words, present_draft, wanted_draft
 
+_CHANNELS = "channels"
 # The event loop runs other tasks after this many entries.
 _BREATH = 50
 
@@ -56,6 +63,8 @@ class Wanted:
     rows: dict[str, MonitorRow]
     orphans: dict[str, MonitorRow]
     changes: list[BundleChange] = field(default_factory=list)
+    # Channels of the entries that change them, by uid in the bundle.
+    attached: dict[str, set[UUID]] = field(default_factory=dict)
 
     def changed(self) -> list[str]:
         acts = (BundleAction.CREATE, BundleAction.UPDATE)
@@ -77,6 +86,7 @@ async def compare_monitors(
     keys = {one.id for one in (*place.mine.values(), *orphans.values())}
     rows = await select_monitors_by_key(tx, [MonitorKey((place.home.org, key)) for key in keys])
     by_uid = {row.uid: row for row in rows.values()}
+    attached = await select_attached(tx, place.home.org, place.home.id)
     found = Wanted(
         {},
         {uid: by_uid[one.uid] for uid, one in place.mine.items()},
@@ -95,7 +105,14 @@ async def compare_monitors(
         after = in_words(draft, words, place.policies)
         if row is None:
             after = brief_monitor(after)
+        chosen = _channels_of(path, entry, place)
+        if chosen is not None:
+            after["channels"] = channels_in_words(chosen, place)
+            if before is not None and row is not None:
+                before["channels"] = channels_in_words(attached.get(row.id, ()), place)
         change = change_of("monitor", uid, before, after, over)
+        if chosen is not None and any(one.name == _CHANNELS for one in change.fields):
+            found.attached[uid] = chosen
         if row is not None:
             expect_owned(path, row, applied, [one.name for one in change.fields])
         found.changes.append(change)
@@ -104,6 +121,22 @@ async def compare_monitors(
         change = BundleChange(kind="monitor", uid=uid, action=BundleAction.ORPHAN, fields=fields)
         found.changes.append(change)
     return found
+
+
+def _channels_of(path: str, entry: MonitorEntry, place: BundleContext) -> set[UUID] | None:
+    """Returns the channels that an entry states, None if it states none.
+
+    Raises:
+        Refused invalid with an unknown reference.
+    """
+    if entry.channels is UNSET:
+        return None
+    field_ = f"{path}.{_CHANNELS}"
+    return {UUID(resolve_named(field_, word, place.channels)) for word in entry.channels}
+
+
+def channels_in_words(channels: Collection[UUID], place: BundleContext) -> list[str]:
+    return sorted(word_for(uid, place.channels) for uid in channels)
 
 
 async def write_monitors(
@@ -133,7 +166,9 @@ async def write_monitors(
             if row is None:
                 await _create(tx, together, place, draft, place.coming[uid], terms)
             else:
-                await _edit(tx, together, row, _changed_fields(draft, changes[uid]), terms)
+                given = _changed_fields(draft, changes[uid])
+                if given:
+                    await _edit(tx, together, row, given, terms)
         action = BundleAction.CREATE if row is None else BundleAction.UPDATE
         applied.progress.wrote(action, "monitor", uid)
     for uid, row in wanted.orphans.items():
@@ -147,6 +182,15 @@ async def write_monitors(
     if together.is_plan:
         return
     own = {uid: row.uid for uid, row in wanted.rows.items()} | place.coming
+    chosen = {own[uid]: found for uid, found in wanted.attached.items()}
+    if chosen:
+        await put_attached(tx, place.home.org, place.home.id, chosen)
+    stated = {
+        own[uid]: one.channels is not UNSET
+        for uid, one in bundle.monitors.items()
+        if not is_left(wanted.rows.get(uid), applied)
+    }
+    await mark_channels(tx, place.home.org, stated)
     orphans = {uid: row.uid for uid, row in wanted.orphans.items()}
     marks = marks_of(own, wanted.rows, orphans, applied, tx.now)
     await put_marks(tx, "monitor", place.home.org, marks)
@@ -208,7 +252,7 @@ def _changed_fields(draft: MonitorDraft, change: BundleChange) -> dict[str, Any]
     """Returns the complete values of the changed settings."""
     names = {one.name.partition(".")[0] for one in change.fields} - {MANAGED_BY}
     values = msgspec.structs.asdict(draft)
-    given = {name: values[name] for name in names - {POLICY}}
+    given = {name: values[name] for name in names - {POLICY, _CHANNELS}}
     if POLICY in names:
         given["escalation_policy_id"] = draft.escalation_policy_id
     return given

@@ -39,7 +39,7 @@ from ...services.transactions.set_support_hours import put_support_hours
 from ..rules.bundle import AlertingEntry, Bundle, ServiceEntry
 from ..rules.bundle_default import brief_service
 from ..rules.bundle_diff import BundleAction, BundleChange, FieldChange, change_of, in_order
-from ..rules.bundle_owner import expect_owned, left_out, marks_of, owner_change
+from ..rules.bundle_owner import expect_owned, is_left, left_out, marks_of, owner_change
 from ..tables.bundle_ownership import mark_hours, put_marks
 from .bundle_context import (
     ApplySource,
@@ -211,7 +211,11 @@ async def write_services(
     orphans = {uid: standing.row.uid for uid, standing in wanted.orphans.items()}
     marks = marks_of(own, rows, orphans, applied, tx.now)
     await put_marks(tx, "service", place.home.org, marks)
-    stated = {own[uid]: one.support_hours is not UNSET for uid, one in wanted.entries.items()}
+    stated = {
+        own[uid]: one.support_hours is not UNSET
+        for uid, one in wanted.entries.items()
+        if not is_left(rows.get(uid), applied)
+    }
     await mark_hours(tx, place.home.org, stated)
 
 

@@ -157,7 +157,8 @@ where org = %(org)s and id = %(id)s
 _DELAY_CLIMBING = """
 update incidents set escalation_started_at = coalesce(escalation_started_at, created_at)
     + %(delayed_us)s * interval '1 microsecond',
-  escalate_at = at(%(until)s), is_postponed = true
+  escalate_at = at(%(until)s), is_postponed = true, mute_looks_at = at(%(until)s),
+  mute_delay = %(delayed_us)s * interval '1 microsecond'
 where org = %(org)s and id = %(id)s
 """
 # The shared lock keeps the monitor and its escalation policy until the incident is inserted.

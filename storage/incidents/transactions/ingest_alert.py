@@ -9,9 +9,8 @@ from uuid import UUID
 
 from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Need, Permission, Principal
-from ...accounts.tables import tenant_deletion as removals
-from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project
-from ...core.refusal import Refused
+from ...accounts.transactions.authorize import audit
+from ...accounts.transactions.authorize_tenant_write import demand_held_project
 from ...engine.pools import Tx
 from ...mutes.rules.label_matcher import BadMatcher, parse_matchers
 from ..queries.alert_routes import select_routes_of
@@ -39,9 +38,7 @@ async def ingest_alert(
     Raises:
         Refused not_found, forbidden.
     """
-    home = await demand_project(tx, principal, EDIT, project)
-    if not await removals.lock_shared_project(tx, home.org, home.id):
-        raise Refused(NOT_FOUND)
+    home = await demand_held_project(tx, principal, EDIT, project)
     route = await _route(tx, home, alert) if alert.firing else None
     row = await incidents.lock_open_of_alert(tx, home.org, home.id, alert.key)
     what = decide_action(alert, None if row is None else row.started_at)

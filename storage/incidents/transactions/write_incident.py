@@ -189,7 +189,8 @@ async def _insert_update(
     if update.public:
         due_at = undo_until(tx.now) if entry.waits and is_undoable_row(update) else tx.now
         await enqueue_status_page_events(tx, row.org, row.project, row.uid, update.seq, due_at)
-    await enqueue_webhooks(tx, row.org, row.project, row.uid, event, told)
+    is_first = row.seq == 1
+    await enqueue_webhooks(tx, row.org, row.project, row.uid, event, told, is_first=is_first)
     return update
 
 

@@ -1,4 +1,4 @@
-"""Secrets of a project as shown: names, ages, and the number of referring monitors."""
+"""Secrets of a project as shown: names, ages, and the numbers of referring objects."""
 
 from uuid import UUID
 
@@ -26,10 +26,14 @@ group by c.value
 _LIST = f"""
 select s.uid, s.name, s.created_at, s.rotated_at, coalesce(r.monitors, 0),
   coalesce(r.managed, 0),
-  (select count(distinct k.id) from notification_channels k, jsonb_each_text(k.config) f
-    where k.org = s.org and k.project = s.project and f.value = s.name
-      and right(f.key, 4) = '_ref')
+  u.channels, u.managed
 from project_secrets s left join ({_REFERRING}) r on r.name = to_jsonb(s.name)
+  cross join lateral (
+    select count(distinct k.id) as channels,
+      count(distinct k.id) filter (where k.managed_by <> '' and k.orphaned_at is null) as managed
+    from notification_channels k, jsonb_each_text(k.config) f
+    where k.org = s.org and k.project = s.project and f.value = s.name
+      and right(f.key, {len(REFERENCE_SUFFIX)}) = '{REFERENCE_SUFFIX}') u
 where s.org = %(org)s and s.project = %(project)s
 order by s.name
 """
@@ -59,10 +63,15 @@ class ListedSecret(msgspec.Struct, frozen=True):
     used_by: int
     used_by_managed: int
     used_by_channels: int = 0
+    used_by_channels_managed: int = 0
 
     @property
     def uses(self) -> int:
         return self.used_by + self.used_by_channels
+
+    @property
+    def managed_uses(self) -> int:
+        return self.used_by_managed + self.used_by_channels_managed
 
 
 async def select_secrets(tx: Tx, org: int, project: int) -> list[ListedSecret]:

@@ -18,7 +18,8 @@ LONGEST_US: Final = 366 * DAY
 MUTES_MOST: Final = 200
 # Time for which an ended mute is listed.
 KEPT_US: Final = 30 * DAY
-# Recheck interval of what a mute delays, since a user can end it at any time.
+# Recheck interval of what a mute delays. A user can end it at any time: what is locked then is not
+# made due.
 LOOK_US: Final = 15 * SECOND
 
 

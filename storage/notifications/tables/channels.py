@@ -1,8 +1,10 @@
 """Channels of projects and their monitors. Callers encrypt the secrets."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
+
+import msgspec
 
 from ...core.key import ChannelKey, key_arrays
 from ...engine.pools import LockRank, Tx
@@ -67,10 +69,32 @@ _ATTACH = """
 insert into monitor_channels (org, monitor, channel)
 values (%(org)s, %(monitor)s, %(channel)s) on conflict do nothing
 """
+_ARE_MANAGED = """
+select channels_managed from monitors where org = %(org)s and id = %(monitor)s
+"""
 _DETACH = """
 delete from monitor_channels m using notification_channels c
 where m.org = %(org)s and m.monitor = %(monitor)s and c.org = m.org and c.id = m.channel
   and c.uid = %(uid)s
+"""
+# Of several monitors: %(items)s are objects of the id of a monitor and those of its channels.
+_ATTACHED = """
+select m.org, m.id as monitor, c.id as channel
+from json_to_recordset(%(items)s::json) as i(monitor uuid, channels uuid[])
+  join monitors m on m.uid = i.monitor and m.org = %(org)s and m.project = %(project)s
+  left join notification_channels c on c.org = m.org and c.project = m.project
+    and c.uid = any(i.channels)
+"""
+_DETACH_OTHERS = f"""
+with wanted as materialized ({_ATTACHED})
+delete from monitor_channels a using (select distinct org, monitor from wanted) w
+where a.org = w.org and a.monitor = w.monitor
+  and not exists (select from wanted k where k.monitor = a.monitor and k.channel = a.channel)
+"""
+_ATTACH_ALL = f"""
+insert into monitor_channels (org, monitor, channel)
+select w.org, w.monitor, w.channel from ({_ATTACHED}) w where w.channel is not null
+on conflict do nothing
 """
 
 
@@ -152,6 +176,23 @@ async def lock_shared_values(
 async def attach_channel(tx: Tx, org: int, monitor: int, channel: int) -> bool:
     """Returns False if the channel was already attached."""
     return await tx.execute(_ATTACH, org=org, monitor=monitor, channel=channel) == 1
+
+
+async def are_channels_managed(tx: Tx, org: int, monitor: int) -> bool:
+    """Returns whether the bundle of a managed monitor states its channels."""
+    found: bool | None = await tx.value(_ARE_MANAGED, org=org, monitor=monitor)
+    return bool(found)
+
+
+async def put_attached(
+    tx: Tx, org: int, project: int, channels: Mapping[UUID, Collection[UUID]]
+) -> None:
+    """Replaces the channels of monitors of a project. Monitors and channels are locked or new."""
+    items = msgspec.json.encode(
+        [{"monitor": uid, "channels": list(found)} for uid, found in channels.items()]
+    ).decode()
+    for query in (_DETACH_OTHERS, _ATTACH_ALL):
+        await tx.execute(query, org=org, project=project, items=items)
 
 
 async def detach_channel(tx: Tx, org: int, monitor: int, uid: UUID) -> bool:

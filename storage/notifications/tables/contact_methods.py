@@ -14,7 +14,7 @@ from ..rules.personal_rules import PersonalRule, QuietHours, Urgency
 
 COLUMNS: Final = """
 m.id, m.uid, m.user_id, m.kind, m.label, m.config::text, m.config_ciphertext, m.enabled,
-m.verified_at, m.code_hash, m.code_expires_at, m.code_attempts, m.created_at
+m.verified_at, m.code_hash, m.code_expires_at, m.code_attempts, m.created_at, m.proposed_by
 """
 _LOCK_PERSON = "select id from users where uid = %(uid)s for no key update"
 _OF_USER = f"""

@@ -45,6 +45,14 @@ select d.id from destinations d join webhooks w on w.org = d.org and w.id = d.we
 where w.org = %(org)s and w.enabled and (w.project is null or w.project = %(project)s)
 order by d.id for key share of d
 """
+# A row without an id: a webhook has no destination yet.
+_HELD_WEBHOOKS = f"""
+with held as ({_OF_WEBHOOKS})
+select id from held union all
+select null where exists (select from webhooks w
+  where w.org = %(org)s and w.enabled and (w.project is null or w.project = %(project)s)
+    and not exists (select from destinations d where d.org = w.org and d.webhook = w.id))
+"""
 _OF_CHANNELS = """
 select d.id, d.channel from destinations d
   join notification_channels c on c.org = d.org and c.id = d.channel
@@ -79,6 +87,12 @@ on conflict do nothing
 _OF_PAGES: Final = f"""
 select d.id from destinations d join status_pages g on g.org = d.org and g.id = d.page
 where {_TELLS} order by d.id for key share of d
+"""
+_HELD_PAGES: Final = f"""
+with held as ({_OF_PAGES})
+select id from held union all
+select null where exists (select from status_pages g where {_TELLS}
+  and not exists (select from destinations d where d.org = g.org and d.page = g.id))
 """
 _OF_SUBSCRIBERS = """
 select d.id, s.id, s.components from subscribers s
@@ -167,8 +181,7 @@ async def delete_later(tx: Tx, org: int, thread: UUID) -> int:
 async def lock_shared_webhooks(tx: Tx, org: int, project: int) -> list[int]:
     """Share-locks the destinations of the enabled webhooks that receive events of the project."""
     tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
-    await tx.execute(_MAKE_FOR_WEBHOOKS, org=org, project=project)
-    return [row[0] for row in await tx.rows(_OF_WEBHOOKS, org=org, project=project)]
+    return await _hold(tx, _HELD_WEBHOOKS, _MAKE_FOR_WEBHOOKS, _OF_WEBHOOKS, org, project)
 
 
 async def lock_shared_channels(
@@ -191,8 +204,16 @@ async def lock_shared_notified(tx: Tx, org: int, thread: UUID) -> list[tuple[int
 async def lock_shared_pages(tx: Tx, org: int, project: int) -> list[int]:
     """Share-locks the destinations of the status pages that can notify of the project."""
     tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
-    await tx.execute(_MAKE_FOR_PAGES, org=org, project=project)
-    return [row[0] for row in await tx.rows(_OF_PAGES, org=org, project=project)]
+    return await _hold(tx, _HELD_PAGES, _MAKE_FOR_PAGES, _OF_PAGES, org, project)
+
+
+async def _hold(tx: Tx, held: str, make: str, of: str, org: int, project: int) -> list[int]:
+    """Returns destinations under their locks. Only the first event of one needs `make`."""
+    found = [row[0] for row in await tx.rows(held, org=org, project=project)]
+    if None not in found:
+        return found
+    await tx.execute(make, org=org, project=project)
+    return [row[0] for row in await tx.rows(of, org=org, project=project)]
 
 
 async def lock_shared_subscribers(
@@ -223,15 +244,19 @@ async def insert_events(
     payload: str,
     destinations: Sequence[int],
     due_at: Instant | None = None,
+    *,
+    is_first: bool = False,
 ) -> None:
     """Inserts one row per destination, due at `due_at`, without it now.
+
+    `is_first` states that the transaction began the stream, so that no row of it is waiting.
 
     Locks: the caller has locked all destinations and the subject of the stream, so that ids rise in
     commit order.
     """
     tx.lock_rank(LockRank.OUTBOX, "undelivered events of a stream")
     held = list(destinations)
-    waiting = await _lock_heads(tx, org, stream, held)
+    waiting = set[int]() if is_first else await _lock_heads(tx, org, stream, held)
     aside: set[int] = set()
     if thread != stream:
         # An outage with a dead page has a separate stream. Check it after the lock above: rows that

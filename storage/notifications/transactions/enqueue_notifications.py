@@ -26,9 +26,18 @@ __all__ = [
 
 
 async def enqueue_webhooks(
-    tx: Tx, org: int, project: int, incident: UUID, event: str, payload: Mapping[str, Any]
+    tx: Tx,
+    org: int,
+    project: int,
+    incident: UUID,
+    event: str,
+    payload: Mapping[str, Any],
+    *,
+    is_first: bool = False,
 ) -> int:
     """Writes to each enabled webhook of the organization or project. Returns their number.
+
+    `is_first`: the transaction has created the incident.
 
     Raises: ValueError if the payload has no `seq`.
     """
@@ -36,7 +45,16 @@ async def enqueue_webhooks(
     destinations = await outbox.lock_shared_webhooks(tx, org, project)
     if destinations:
         await outbox.insert_events(
-            tx, org, project, Topic.INCIDENT, incident, incident, event, text, destinations
+            tx,
+            org,
+            project,
+            Topic.INCIDENT,
+            incident,
+            incident,
+            event,
+            text,
+            destinations,
+            is_first=is_first,
         )
     return len(destinations)
 

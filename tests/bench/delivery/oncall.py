@@ -2,11 +2,8 @@
 schedules, and 2 000 alerts in one minute: pages sent, alerts merged, alerts lost, and the order at
 each destination."""
 
-import http.server
-import json
 import random
 import statistics
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -18,6 +15,7 @@ from typing import Any
 import psycopg
 from uuid_utils.compat import uuid7
 
+from ...support.peers.json_receiver import json_receiver
 from ...support.processes.daemon_process import Daemon, daemon
 from ..seed import first_project
 from ..usage import cpu_seconds
@@ -84,29 +82,14 @@ class Gateway:
 def gateway() -> Iterator[Gateway]:
     got = Gateway()
 
-    class Taker(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def take(path: str, document: Any) -> None:
+        if path == "/sms":
+            got.messages.append((time.time(), document["to"], document["text"]))
+        else:
+            got.events.append((document["incident"]["id"], document["seq"]))
 
-        def do_POST(self) -> None:
-            document = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            if self.path == "/sms":
-                got.messages.append((time.time(), document["to"], document["text"]))
-            else:
-                got.events.append((document["incident"]["id"], document["seq"]))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    class Server(http.server.ThreadingHTTPServer):
-        request_queue_size = 256
-
-    with Server(("127.0.0.1", 0), Taker) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        got.url = f"http://127.0.0.1:{server.server_address[1]}"
+    with json_receiver(take) as got.url:
         yield got
-        server.shutdown()
 
 
 @dataclass

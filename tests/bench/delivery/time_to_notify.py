@@ -1,8 +1,6 @@
 """The time from the stop of a target to the webhook, and the share of it that is the wait for the
 check."""
 
-import http.server
-import json
 import random
 import socket
 import statistics
@@ -14,6 +12,7 @@ from typing import Any
 
 import psycopg
 
+from ...support.peers.json_receiver import json_receiver
 from ...support.processes.daemon_process import Daemon, daemon
 
 TARGETS = 20
@@ -47,20 +46,11 @@ def receiver() -> Iterator[tuple[str, dict[str, float]]]:
     """The URL of the receiver, and the time of the first notification per monitor."""
     heard: dict[str, float] = {}
 
-    class Taker(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            document = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            heard.setdefault(document["incident"]["monitor_id"], time.time())
-            self.send_response(204)
-            self.end_headers()
+    def take(_: str, document: Any) -> None:
+        heard.setdefault(document["incident"]["monitor_id"], time.time())
 
-        def log_message(self, *_: object) -> None:
-            return
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Taker) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/", heard
-        server.shutdown()
+    with json_receiver(take) as url:
+        yield f"{url}/", heard
 
 
 def time_to_notify() -> Figures:
