@@ -6,6 +6,7 @@ from uuid import UUID
 
 from ....storage.alerting.queries.alerting_state import Delegation, select_delegations
 from ....storage.alerting.queries.console_outages import OpenOutage, select_open_outage
+from ....storage.alerting.queries.flapping import select_flapping
 from ....storage.alerting.queries.paging_owners import select_owning
 from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from ....storage.core.refusal import Refused
@@ -46,12 +47,12 @@ from ....storage.results.queries.results import (
 )
 from ....storage.results.rows import PushBodyRow
 from ....storage.scheduling.queries.region_list import select_regions
-from ....storage.scheduling.rules.run_schedule import anchor_for, next_window
+from ....storage.scheduling.rules.run_schedule import longest_us, next_window
 from ...ui.monitor_status import MonitorStatusText, is_checked, shown
 from ...ui.shell.page_layout import PageLayout, frame_of
 from ...ui.time_slots import Axis
 from ...wire.route import Request
-from .latency_range import LatencyRange, axis_of_range, young_axis
+from .latency_range import LatencyRange, axis_of_range, grid_origin, young_axis
 from .outage_trail import OutageTrail, select_trail
 from .run_rows import RUNS_SHOWN
 
@@ -92,6 +93,7 @@ class MonitorFacts:
     # Whether the region has no live worker or agent, so that no check runs.
     is_unserved: bool
     outage: OpenOutage | None
+    flapping_since: Instant | None
     # Owner of the monitor's paging.
     delegation: Delegation
     # Mutes in force, also those of services that page for the monitor.
@@ -159,6 +161,7 @@ async def _facts(
         trouble=trouble.reason if trouble is not None else "",
         is_unserved=is_checked(row) and not await _is_live(ask, tx, row.region),
         outage=await select_open_outage(tx, *key),
+        flapping_since=(await select_flapping(tx, [key])).get(key),
         delegation=delegation,
         mutes=(await mutes_of_monitors(tx, [key], await select_owning(tx, [key], now))).get(
             key, []
@@ -183,12 +186,8 @@ def course_axis(row: MonitorRow, now: Instant) -> Axis:
     together = -(-length_us // (SLOTS_MOST * interval_us))
     step_us = interval_us * together
     many = max(length_us // step_us, 1)
-    until = now + step_us - (now - _anchor(row, now)) % step_us
+    until = now + step_us - (now - grid_origin(row, now)) % step_us
     return Axis(Instant(until - many * step_us), step_us, many)
-
-
-def _anchor(row: MonitorRow, now: Instant) -> Instant:
-    return anchor_for(row.uid, row.interval_seconds * SECOND, now)
 
 
 def is_probed(row: MonitorRow) -> bool:
@@ -197,7 +196,7 @@ def is_probed(row: MonitorRow) -> bool:
 
 def held_us(row: MonitorRow) -> int:
     """Returns for how long a result of the monitor is fresh, in microseconds."""
-    interval_us = row.interval_seconds * SECOND
+    interval_us = longest_us(row.interval_seconds, row.schedule, row.timezone)
     if row.type == MonitorType.PUSH:
         return interval_us + row.grace_seconds * SECOND
     return freshness_us(interval_us)

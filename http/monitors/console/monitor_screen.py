@@ -15,7 +15,7 @@ from ....storage.monitors.transactions.edit_monitor import EDIT
 from ...ui.bundle_notice import managed
 from ...ui.failure_help import explain_trouble, failure_sentence, is_refusal
 from ...ui.form_routes import page_route
-from ...ui.formatting import Moment, ago, clock, count, milliseconds, moment, utc_day
+from ...ui.formatting import Moment, ago, clock, count, dated, milliseconds, moment, utc_day
 from ...ui.live_page import not_modified, tag_of, tagged
 from ...ui.monitor_status import MonitorStatusText, recovery_sentence, sentence
 from ...ui.plots.expected_runs_strip import SAID
@@ -24,7 +24,7 @@ from ...ui.shell.mute_fact import mute_facts
 from ...wire.route import Request, Response
 from ..routes.monitors import push_token_of, push_url
 from . import monitor_actions as acts
-from .alert_status import alert_text
+from .alert_status import alert_text, flapping_text
 from .failure_fact import failure_fact
 from .last_check import check_view, class_of, where_of
 from .latency_range import LatencyRange, presets, read_range
@@ -73,6 +73,7 @@ async def _render(ask: Request) -> Response:
         why=why(facts),
         upcoming=_upcoming(facts),
         told=alert_text(facts.outage, facts.now),
+        flapping=flapping_text(facts.flapping_since, facts.now),
         voices=voices(facts.delegation),
         mutes=mute_facts(facts.mutes, facts.now),
         said=ask.query.said,
@@ -175,6 +176,9 @@ def _upcoming(facts: MonitorFacts) -> str:
         return ""
     if facts.is_unserved:
         return f"Region {facts.row.region} has no live worker or agent; no check runs."
+    at = Instant(facts.next_due)
+    # A schedule can be due on a later day.
+    when = dated(at, facts.now) if facts.row.schedule else clock(at)
     match facts.row.type:
         case MonitorType.COMPOSITE:
             # It has no reports: its status follows its members.
@@ -182,9 +186,9 @@ def _upcoming(facts: MonitorFacts) -> str:
         case MonitorType.PUSH if facts.last is None:
             return "The first heartbeat starts the deadline."
         case MonitorType.PUSH:
-            return f"Next report expected at {clock(Instant(facts.next_due))}."
+            return f"Next report expected at {when}."
         case _:
-            return f"Next check at {clock(Instant(facts.next_due))}."
+            return f"Next check at {when}."
 
 
 def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str, str]]:
