@@ -35,7 +35,7 @@ from ..alerting import routes as service_alerting
 from ..bundles.routes import bundles, file_providers
 from ..changes.routes import changes
 from ..gate.routes import gate, gate_ledger, gate_overrides, gate_replay
-from ..home.routes import search, version
+from ..home.routes import bulk_actions, search, version
 from ..incidents.routes import alert_routes, answers, incident_templates, incidents
 from ..incidents.routes import alertmanager_intake as alerts
 from ..maintenance.routes import maintenance, maintenance_series
@@ -102,6 +102,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *invitations.ROUTES,
     *projects.ROUTES,
     *operations.ROUTES,
+    *bulk_actions.ROUTES,
     *tokens.ROUTES,
     *agent_tokens.ROUTES,
     *monitor_list.ROUTES,

@@ -57,6 +57,9 @@ G POST /agent-tokens
 G DELETE /agent-tokens/{tokenID}
 * GET /regions
 V GET /operations/{operationID}
+V GET /operations/{operationID}/objects
+E POST /operations/{operationID}/undo
+E POST /operations/{operationID}/stop
 V GET /projects/{projectID}/monitors
 E POST /projects/{projectID}/monitors
 A POST /projects/{projectID}/bundle/plan
@@ -66,6 +69,7 @@ E GET /projects/{projectID}/bundle
 G GET /admin/file-providers
 O GET /organizations/{orgID}/file-providers
 E POST /projects/{projectID}/monitors/test
+E POST /projects/{projectID}/monitors/actions
 V GET /monitors/{monitorID}
 E PATCH /monitors/{monitorID}
 E DELETE /monitors/{monitorID}
@@ -353,6 +357,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/me/totp/enable"): {"code": "000000"},
     ("POST", "/me/totp/disable"): {"password": "x" * 12},
     ("POST", "/projects/{projectID}/monitors"): {"name": "new {n}", "type": "push"},
+    ("POST", "/projects/{projectID}/monitors/actions"): {
+        "act": "pause",
+        "selector": {"tag": ["on no monitor"]},
+    },
     ("POST", "/projects/{projectID}/monitors/test"): {
         "name": "new",
         "type": "tcp",
@@ -521,6 +529,10 @@ REFUSED_LATER = {
     # The channel is not on call, and the request is accepted.
     ("POST", "/oncall-schedules/{scheduleID}/cover-requests"): 400,
     ("POST", "/oncall-cover-requests/{requestID}/accept"): 409,
+    # The operation is a deletion, and the selector matches no monitor.
+    ("POST", "/operations/{operationID}/undo"): 400,
+    ("POST", "/operations/{operationID}/stop"): 400,
+    ("POST", "/projects/{projectID}/monitors/actions"): 400,
     # An address that belongs to no member is invited.
     ("POST", "/organizations/{orgID}/members"): 202,
     # Dry runs.
@@ -552,7 +564,7 @@ def stated(who: str, method: str, path: str) -> int:
         return 403
     if letter == "G" and who != "global_admin":
         return 403
-    if path.endswith("/operations/{operationID}"):
+    if "/operations/{operationID}" in path:
         # The operation belongs to another user: only admins of its scope can see it.
         letter = "A"
     if letter in LEAST and _rank(who, path) < LADDER.index(LEAST[letter]):
