@@ -3,7 +3,6 @@
 from typing import Final
 
 from ..accounts.console import audit_log as audit
-from ..accounts.console import oidc_settings as sign_on
 from ..accounts.console import (
     operation_screen,
     organization,
@@ -16,6 +15,8 @@ from ..accounts.console import (
 )
 from ..accounts.console import signin_screen as signin
 from ..accounts.console import users as accounts
+from ..accounts.console.single_sign_on import group_roles
+from ..accounts.console.single_sign_on import oidc_settings as sign_on
 from ..accounts.form import invitation_accept
 from ..accounts.form import password_reset as reset
 from ..agents.console import fleet_screen as fleet
@@ -145,6 +146,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *gateway_settings.ROUTES,
     *answer_secrets.ROUTES,
     *sign_on.ROUTES,
+    *group_roles.ROUTES,
     *dead_letters.ROUTES,
     *fleet.ROUTES,
     *settings_index.ROUTES,

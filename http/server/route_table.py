@@ -9,6 +9,7 @@ from ...storage.accounts.rules.access import Need, Permission
 from ..accounts.routes import (
     audit,
     auth_policy,
+    group_roles,
     invitations,
     me,
     members,
@@ -135,6 +136,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *gateway.ROUTES,
     *answer_secrets.ROUTES,
     *sign_on_settings.ROUTES,
+    *group_roles.ROUTES,
     *single_sign_on.ROUTES,
     *password_resets.ROUTES,
     *monitor_defaults.ROUTES,

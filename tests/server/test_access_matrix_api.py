@@ -252,6 +252,9 @@ G GET /settings/auth-policy
 G PUT /settings/auth-policy
 G GET /settings/oidc
 G PUT /settings/oidc
+G GET /settings/oidc/group-roles
+G POST /settings/oidc/group-roles
+G DELETE /settings/oidc/group-roles/{ruleID}
 G GET /settings/mail
 G PUT /settings/mail
 G GET /settings/gateway
@@ -425,6 +428,7 @@ BODIES: dict[tuple[str, str], Any] = {
     },
     ("POST", "/me/contact-methods/{methodID}/verify"): {"code": "000000"},
     ("PUT", "/settings/oidc"): {"enabled": False},
+    ("POST", "/settings/oidc/group-roles"): {"value": "sre", "org_id": "{orgID}", "role": "viewer"},
     ("POST", "/organizations/{orgID}/status-pages"): {"slug": "new-{n}", "title": "New"},
     ("PATCH", "/status-pages/{pageID}"): {"title": "Renamed {n}"},
     ("PUT", "/status-pages/{pageID}/domain"): {"domain": "status-{n}.example.com"},
@@ -535,6 +539,8 @@ REFUSED_LATER = {
     ("POST", "/projects/{projectID}/monitors/actions"): 400,
     # An address that belongs to no member is invited.
     ("POST", "/organizations/{orgID}/members"): 202,
+    # No issuer is set.
+    ("POST", "/settings/oidc/group-roles"): 400,
     # Dry runs.
     ("DELETE", "/organizations/{orgID}"): 200,
     ("DELETE", "/projects/{projectID}"): 200,
@@ -592,6 +598,7 @@ OF_THE_SHOP = (
     "incidentID",
     "templateID",
     "muteID",
+    "ruleID",
     "policyID",
     "scheduleID",
     "overrideID",
@@ -686,6 +693,7 @@ async def _ids(api: Api, who: str, path: str) -> dict[str, UUID | str]:
         "name": api.new_secret,
         "templateID": api.new_incident_template,
         "muteID": api.new_mute,
+        "ruleID": api.new_group_role,
         "eventID": api.new_dead_letter,
         "pageID": api.new_status_page,
         "componentID": api.new_component,

@@ -116,6 +116,9 @@ AuthType = Literal["local", "oidc", "both", "none"]
 
 
 class Member(Membership, frozen=True, kw_only=True):
+    """`from_group` is true if groups of the identity provider gave the membership."""
+
+    from_group: bool
     email: str
     display_name: str
     auth_type: AuthType

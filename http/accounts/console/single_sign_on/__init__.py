@@ -1,0 +1,1 @@
+"""Screens of single sign-on: the provider, and the roles of its groups."""
