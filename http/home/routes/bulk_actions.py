@@ -52,7 +52,7 @@ class ObjectsQuery(msgspec.Struct, frozen=True):
     cursor: str | None = None
 
 
-async def act(ask: Request) -> Response:
+async def begin(ask: Request) -> Response:
     body: MonitorsAction = ask.body
     values = _values(body)
     async with ask.context.pool.transaction("select_for_action", read_only=True) as tx:
@@ -200,7 +200,7 @@ ROUTES: Final = (
         path="/api/v1/projects/{projectID}/monitors/actions",
         action=EDIT,
         scope=_PROJECT,
-        handler=act,
+        handler=begin,
         summary="Pause, resume, tag, attach, maintain or delete the monitors of a selector.",
         tag="operations",
         body=MonitorsAction,

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from .....storage.accounts.transactions.put_oidc import EDIT
-from ....ui.shell.settings_form import Of, SettingField, SettingForm
-from ....wire.route import Route
-from ...routes import oidc_settings as api
-from ...schemas.settings import OIDCSettingsView, SetOIDCSettings
+from ....storage.accounts.transactions.put_oidc import EDIT
+from ...ui.shell.settings_form import Of, SettingField, SettingForm
+from ...wire.route import Route
+from ..routes import oidc_settings as api
+from ..schemas.settings import OIDCSettingsView, SetOIDCSettings
 
 _ROWS: Final = (
     SettingField("enabled", "Enabled", Of.CHECK),

@@ -7,21 +7,21 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from .....storage.accounts.queries.group_roles import select_places
-from .....storage.accounts.rules.access import Role
-from .....storage.accounts.rules.group_roles import CLAIM_LONGEST, VALUE_LONGEST
-from .....storage.accounts.transactions.edit_group_roles import EDIT
-from .....storage.core.refusal import Refused
-from ....ui.form_routes import form_route
-from ....ui.form_values import stripped, uuid_given, value_of
-from ....ui.formatting import count
-from ....ui.render import page, redirect
-from ....ui.shell.page_layout import outer_frame_of
-from ....wire.errors import Problem
-from ....wire.route import Request, Response, Route
-from ...routes import group_roles as api
-from ...schemas.settings import CreateGroupRole
-from ..role_text import ROLE_WORDS
+from ....storage.accounts.queries.group_roles import select_places
+from ....storage.accounts.rules.access import Role
+from ....storage.accounts.rules.group_roles import CLAIM_LONGEST, VALUE_LONGEST
+from ....storage.accounts.transactions.edit_group_roles import EDIT
+from ....storage.core.refusal import Refused
+from ...ui.form_routes import form_route
+from ...ui.form_values import stripped, uuid_given, value_of
+from ...ui.formatting import count
+from ...ui.render import page, redirect
+from ...ui.shell.page_layout import outer_frame_of
+from ...wire.errors import Problem
+from ...wire.route import Request, Response, Route
+from ..routes import group_roles as api
+from ..schemas.settings import CreateGroupRole
+from .role_text import ROLE_WORDS
 
 PATH: Final = "/admin/group-roles"
 _SAID: Final = {"not_found": "It was deleted meanwhile."}
@@ -75,7 +75,7 @@ async def _render(ask: Request, error: str = "") -> Response:
     if not error:
         typed = {"claim": "groups", "value": "", "place": "", "role": ""}
     return page(
-        "accounts/console/single_sign_on/group_roles.html",
+        "accounts/console/group_roles.html",
         frame=await outer_frame_of(ask),
         status=400 if error else 200,
         path=PATH,
