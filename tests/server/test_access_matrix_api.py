@@ -598,7 +598,6 @@ OF_THE_SHOP = (
     "incidentID",
     "templateID",
     "muteID",
-    "ruleID",
     "policyID",
     "scheduleID",
     "overrideID",

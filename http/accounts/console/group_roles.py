@@ -24,7 +24,6 @@ from ..schemas.settings import CreateGroupRole
 from .role_text import ROLE_WORDS
 
 PATH: Final = "/admin/group-roles"
-_SAID: Final = {"not_found": "It was deleted meanwhile."}
 
 
 async def render_group_roles(ask: Request) -> Response:
@@ -37,15 +36,24 @@ async def submit_group_roles(ask: Request) -> Response:
             case "create":
                 await api.create(replace(ask, body=_body(ask)))
             case "delete":
-                await api.delete(replace(ask, ids={"ruleID": uuid_given(value_of(ask, "uid"))}))
+                await _delete(ask)
             case _:
                 raise Problem("Unknown action")
     except Refused as refused:
         if refused.code == "forbidden":
             raise
         text = f"{refused.field} {refused.message or refused.code}".strip()
-        return await _render(ask, _SAID.get(refused.code) or f"{text[:1].upper()}{text[1:]}.")
+        return await _render(ask, f"{text[:1].upper()}{text[1:]}.")
     return redirect(PATH)
+
+
+async def _delete(ask: Request) -> None:
+    """Deletes a rule. Idempotent: an absent rule is not an error."""
+    try:
+        await api.delete(replace(ask, ids={"ruleID": uuid_given(value_of(ask, "uid"))}))
+    except Refused as refused:
+        if refused.code != "not_found":
+            raise
 
 
 def _body(ask: Request) -> CreateGroupRole:

@@ -1,7 +1,8 @@
-"""E-mails to subscribers of a status page, with the words of the page."""
+"""Messages to subscribers of a status page, with the words of the page."""
 
 from typing import Any, Final
 
+from ....probes.senders.subscriber_chat import ChatMessage
 from ....probes.senders.subscriber_mail import SubscriberMail
 from ....storage.core.instant import to_text
 from ....storage.notifications.rules.notification import NOTICE_EVENT
@@ -101,6 +102,31 @@ def notice_document(
         "components": list(notice.components),
         "unsubscribe_url": one_click_address(page.base, token),
     }
+
+
+def confirm_chat(page_title: str, base: str, token: str) -> ChatMessage:
+    """Returns the message to a channel that somebody subscribed. A member of it confirms."""
+    return ChatMessage(
+        title=f"Confirm the subscription to {page_title}",
+        paragraphs=(
+            f"Somebody requested incident updates from {page_title} for this channel.",
+            "Confirm within 24 hours. If nobody here did, ignore this message.",
+        ),
+        links=((confirm_address(base, token), CONFIRM_LINK),),
+    )
+
+
+def notice_chat(
+    page_title: str, notice: SubscriberNotice, page: Addresses, token: str
+) -> ChatMessage:
+    return ChatMessage(
+        title=notice_subject(page_title, notice.title),
+        paragraphs=notice_paragraphs(notice),
+        links=(
+            (page.incident(notice.incident), INCIDENT_LINK),
+            (leave_address(page.base, token), "Unsubscribe"),
+        ),
+    )
 
 
 def _page_link(title: str, page: Addresses) -> dict[str, str]:

@@ -195,6 +195,13 @@ def incident_html(
     )
 
 
+_KINDS: Final = (
+    ("slack", "Slack: incoming webhook"),
+    ("teams", "Microsoft Teams: webhook of a workflow"),
+    ("webhook", "Webhook: returns the challenge"),
+)
+
+
 def subscribe_html(
     title: str,
     branding: Branding,
@@ -217,7 +224,8 @@ def subscribe_html(
         components=components,
         can_mail=can_mail,
         can_link=can_link,
-        typed={"email": "", "url": "", **typed},
+        kinds=_KINDS,
+        typed={"email": "", "url": "", "kind": "", **typed},
         chosen=chosen,
         wrong={"email": "", "url": "", "component": "", **wrong},
     )

@@ -42,6 +42,12 @@ _DOMAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-.")
 class SubscriberKind(StrEnum):
     MAIL = "mail"
     WEBHOOK = "webhook"
+    # Incoming webhooks of chat channels. A member of the channel confirms by a link.
+    SLACK = "slack"
+    TEAMS = "teams"
+
+
+CHATS: Final = frozenset({SubscriberKind.SLACK, SubscriberKind.TEAMS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +82,7 @@ def asked_faults(asked: SubscriptionRequest) -> list[tuple[str, str]]:
     faults = []
     if asked.kind is SubscriberKind.MAIL and not is_mail_address(asked.address):
         faults.append(("email", "is not an e-mail address"))
-    if asked.kind is SubscriberKind.WEBHOOK and not is_public_url(asked.address):
+    if asked.kind is not SubscriberKind.MAIL and not is_public_url(asked.address):
         faults.append(("url", "must be an https URL, without user and password"))
     if asked.components is not None and not asked.components:
         faults.append(("components", "must name a component, or be left out"))
@@ -119,6 +125,15 @@ def is_public_url(text: str) -> bool:
 def address_key(kind: SubscriberKind, address: str) -> str:
     """Returns the key of an address. Mail addresses ignore case, as common servers do."""
     return address.lower() if kind is SubscriberKind.MAIL else address
+
+
+def shown_address(kind: str, address: str) -> str:
+    """Returns an address as people see it. The URL of a chat is shown by its host and its end,
+    because anyone who has it can post to the channel.
+    """
+    if kind not in CHATS:
+        return address
+    return f"{urlsplit(address).hostname}/…{address[-4:]}"
 
 
 def address_hash(kind: SubscriberKind, address: str) -> bytes:
