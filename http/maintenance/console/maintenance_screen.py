@@ -61,6 +61,7 @@ _LABELS: Final = {
     "reason": "Reason",
     "monitor_id": "Monitor",
     "tags": "Tags",
+    "public_title": "Public title",
     "timezone": "Time zone",
     "duration_seconds": "End",
     "rrule": "Repeats",
@@ -80,6 +81,7 @@ _FIELDS: Final = {
     "reason": "reason",
     "monitor_id": "monitor",
     "tags": "tags",
+    "public_title": "title",
     "timezone": "zone",
     "duration_seconds": "ends",
     "rrule": "again",
@@ -103,6 +105,7 @@ class MaintenanceInput:
     again: str = ""
     zone: str = ""
     tags: str = ""
+    title: str = ""
     field: str = ""
     fault: str = ""
 
@@ -122,7 +125,7 @@ async def submit_maintenance(ask: Request) -> Response:
     typed = MaintenanceInput(
         *(
             stripped(ask, name)
-            for name in ("monitor", "starts", "ends", "reason", "again", "zone", "tags")
+            for name in ("monitor", "starts", "ends", "reason", "again", "zone", "tags", "title")
         )
     )
     try:
@@ -159,6 +162,8 @@ async def _apply(ask: Request, what: str, typed: MaintenanceInput) -> Response |
                 plan = _plan_of(typed, tx.now)
                 uid = await begin_tagged(ask, tx, plan, typed.tags, typed.again)
             return redirect(f"/projects/{ask.ids['projectID']}/monitors/actions/{uid}")
+        case "plan" if typed.again and typed.title:
+            raise Refused("invalid", "public_title", "cannot be combined with Repeats")
         case "plan" if typed.again:
             await _repeat(ask, typed)
             return None
@@ -201,6 +206,7 @@ async def _plan(ask: Request, typed: MaintenanceInput) -> Response | None:
         "starts": typed.starts,
         "ends": typed.ends,
         "reason": typed.reason,
+        "title": typed.title,
     }
     span = f"{exact(plan.starts_at)} to {exact(plan.ends_at)}, {zone_word()}"
     return _confirm(frame, made, hidden, f"{name}, {span}", annuls=False)
@@ -269,6 +275,7 @@ def _plan_of(typed: MaintenanceInput, now: Instant) -> Plan:
         starts_at=_instant("starts_at", typed.starts) if typed.starts else now,
         ends_at=_instant("ends_at", typed.ends),
         reason=typed.reason,
+        public_title=typed.title,
     )
 
 

@@ -29,6 +29,8 @@ async def begin_tagged(ask: Request, tx: Tx, plan: Plan, tags: str, rule: str) -
     if plan.monitor is not None or rule:
         rest = "Monitor" if plan.monitor is not None else "Repeats"
         raise Refused("invalid", "tags", f"cannot be combined with {rest}")
+    if plan.public_title:
+        raise Refused("invalid", "public_title", "cannot be combined with Tags")
     found = await select_monitor_page(
         tx, org_of(ask), project_of(ask), MonitorSelection(tags=words), "", OBJECTS_MOST + 1
     )

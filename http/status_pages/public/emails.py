@@ -7,11 +7,13 @@ from ....probes.senders.subscriber_mail import SubscriberMail
 from ....storage.core.instant import to_text
 from ....storage.notifications.rules.notification import NOTICE_EVENT
 from ....storage.status_pages.rules.subscription import CONFIRM_EVENT, SubscriberNotice
-from .page_text import exactly, listed, update_word
+from ....storage.status_pages.transactions.tell_maintenance import MAINTENANCE_EVENT
+from .page_text import MAINTENANCE_STEP, exactly, listed, update_word
 from .urls import Addresses
 
 CONFIRM_LINK: Final = "Confirm subscription"
 INCIDENT_LINK: Final = "View the incident"
+PAGE_LINK: Final = "View the status page"
 
 
 def confirm_address(base: str, token: str) -> str:
@@ -50,8 +52,8 @@ def notice_letter(
         to=to,
         subject=notice_subject(page_title, notice.title),
         paragraphs=notice_paragraphs(notice),
-        link=page.incident(notice.incident),
-        link_text=INCIDENT_LINK,
+        link=_link_of(notice, page),
+        link_text=INCIDENT_LINK if notice.step is None else PAGE_LINK,
         thread=f"{notice.incident}.{page.slug}",
         leave=one_click_address(page.base, token),
         leave_page=leave_address(page.base, token),
@@ -65,6 +67,10 @@ def notice_subject(page_title: str, title: str) -> str:
 
 def notice_paragraphs(notice: SubscriberNotice) -> tuple[str, ...]:
     about = f"Affects: {listed(notice.components)}." if notice.components else ""
+    if notice.step is not None and notice.ends_at is not None:
+        word = MAINTENANCE_STEP[notice.step]
+        when = f"From {exactly(notice.started_at)} to {exactly(notice.ends_at)}."
+        return tuple(part for part in (f"{word}: {notice.title}", when, about) if part)
     parts = (f"{update_word(notice.status)}: {notice.title}", notice.body, about)
     return (*(part for part in parts if part), exactly(notice.at))
 
@@ -80,9 +86,36 @@ def confirm_document(
     }
 
 
+def _link_of(notice: SubscriberNotice, page: Addresses) -> str:
+    """Returns the page of the incident; a maintenance is on the status page itself."""
+    return page.incident(notice.incident) if notice.step is None else page.page
+
+
+def _maintenance_document(
+    page_title: str, notice: SubscriberNotice, page: Addresses, token: str
+) -> dict[str, Any]:
+    assert notice.step is not None, "the notice is of a maintenance"
+    assert notice.ends_at is not None, "the notice is of a maintenance"
+    return {
+        "event": MAINTENANCE_EVENT,
+        "page": _page_link(page_title, page),
+        "maintenance": {
+            "id": str(notice.incident),
+            "title": notice.title,
+            "status": notice.step.value,
+            "starts_at": to_text(notice.started_at),
+            "ends_at": to_text(notice.ends_at),
+        },
+        "components": list(notice.components),
+        "unsubscribe_url": one_click_address(page.base, token),
+    }
+
+
 def notice_document(
     page_title: str, notice: SubscriberNotice, page: Addresses, token: str
 ) -> dict[str, Any]:
+    if notice.step is not None:
+        return _maintenance_document(page_title, notice, page, token)
     return {
         "event": NOTICE_EVENT,
         "page": _page_link(page_title, page),
@@ -123,7 +156,7 @@ def notice_chat(
         title=notice_subject(page_title, notice.title),
         paragraphs=notice_paragraphs(notice),
         links=(
-            (page.incident(notice.incident), INCIDENT_LINK),
+            (_link_of(notice, page), INCIDENT_LINK if notice.step is None else PAGE_LINK),
             (leave_address(page.base, token), "Unsubscribe"),
         ),
     )

@@ -16,6 +16,7 @@ import msgspec
 
 from ...core.instant import HOUR, MINUTE, Instant
 from ...incidents.rules.incident import IncidentImpact, IncidentStatus
+from .maintenance_step import MaintenanceStep
 from .status_page import Audience, Incident, PageFrame, affected_names, shown_incidents
 
 CONFIRM_US: Final = 24 * HOUR
@@ -62,8 +63,9 @@ class SubscriptionRequest:
 class SubscriberNotice(msgspec.Struct, frozen=True, kw_only=True):
     """Public update of an incident as the page shows it.
 
-    A note has no status. `components` are the affected component names, empty if the incident has
-    no source.
+    A note has no status. A step of a maintenance has `step` and `ends_at`, its id in place of that
+    of the incident, and its start as `started_at`. `components` are the affected component names,
+    empty if the incident has no source.
     """
 
     incident: UUID
@@ -75,6 +77,8 @@ class SubscriberNotice(msgspec.Struct, frozen=True, kw_only=True):
     at: Instant
     started_at: Instant
     components: tuple[str, ...]
+    step: MaintenanceStep | None = None
+    ends_at: Instant | None = None
 
 
 def asked_faults(asked: SubscriptionRequest) -> list[tuple[str, str]]:
