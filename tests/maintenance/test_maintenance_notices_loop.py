@@ -9,6 +9,7 @@ from leadline.daemon.loops.mailers.maintenance_teller import MaintenanceTeller
 from leadline.storage.core.instant import HOUR, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce, end
+from leadline.storage.status_pages.tables.maintenance_notices import select_open_notices
 from leadline.storage.status_pages.transactions import tell_maintenance
 from leadline.storage.status_pages.transactions.tell_maintenance import pass_on_notice
 from tests.support.peers.mail_server import Box, serving_mail
@@ -81,9 +82,11 @@ async def test_a_cancelled_one_and_two_processes_at_once(
         patched.setattr(tell_maintenance, "TOLD_AT_ONCE", 2)
         # One process dies between two batches; two others continue.
         async with world.pool.transaction("note") as tx:
-            assert await tell_maintenance.note_due_steps(tx) == 1
+            (page,) = await tell_maintenance.find_telling_pages(tx)
+            assert await tell_maintenance.note_due_steps(tx, page) == 1
         async with world.pool.transaction("first") as tx:
-            assert await pass_on_notice(tx)
+            (key,) = await select_open_notices(tx, 10)
+            assert await pass_on_notice(tx, key)
         async with trio.open_nursery() as nursery:
             for _ in range(2):
                 nursery.start_soon(teller.pass_once)

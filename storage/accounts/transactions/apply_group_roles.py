@@ -28,6 +28,10 @@ async def apply_group_roles(
     Invariants: an organization with an org_admin keeps one. A person on call keeps the role viewer.
     """
     rules = await select_rules_of(tx, issuer)
+    if not rules and all(
+        one.group_issuer != issuer for one in await users.select_memberships(tx, user.id)
+    ):
+        return
     values = {rule.claim: claim_values(claims, rule.claim) for rule in rules}
     # Concurrent sign-ins of one person wait here, and see the memberships of each other.
     await users.lock_user(tx, user.id)

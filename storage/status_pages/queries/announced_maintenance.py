@@ -21,7 +21,8 @@ select org, id, uid, monitor, project, public_title, starts_at, over_at, is_arch
     least(x.ends_at, x.cancel_effective_at) as over_at, x.archived_at is not null as is_archived,
     row_number() over (partition by x.org order by x.starts_at, x.id) as place
   from maintenances x left join monitors m on m.org = x.org and m.id = x.monitor
-  where x.public_title is not null and x.starts_at < at(%(until)s)
+  where x.public_title is not null and (%(org)s::int is null or x.org = %(org)s)
+    and x.starts_at < at(%(until)s)
     and coalesce(x.archived_at, least(x.ends_at, x.cancel_effective_at)) > at(%(since)s)
     -- Maintenance of a deleted monitor would appear as maintenance of the whole project.
     and (x.monitor is null or m.id is not null)
@@ -62,11 +63,14 @@ class ToldStep(msgspec.Struct, frozen=True):
     done: bool
 
 
-async def select_announced(tx: Tx) -> list[Announced]:
-    """Returns maintenance with a public title that begins soon, or ended recently."""
+async def select_announced(tx: Tx, org: int | None = None) -> list[Announced]:
+    """Returns maintenance with a public title that begins soon, or ended recently.
+
+    That of all organizations, or of one.
+    """
     until, since = tx.now + AHEAD_US, tx.now - TOLD_LATE_US
     most = OF_ORGANIZATION_MOST
-    return await tx.structs(Announced, _ANNOUNCED, until=until, since=since, most=most)
+    return await tx.structs(Announced, _ANNOUNCED, org=org, until=until, since=since, most=most)
 
 
 async def select_telling_pages(tx: Tx, orgs: Collection[int]) -> list[UUID]:

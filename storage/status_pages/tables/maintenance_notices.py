@@ -14,12 +14,18 @@ values (%(org)s, %(maintenance)s, %(page)s, %(step)s, %(components)s::uuid[], %(
   at(%(now)s))
 on conflict do nothing
 """
+_OPEN: Final = """
+select org, maintenance, page, step from maintenance_notices
+where not done order by created_at limit %(most)s
+"""
 # One that another process passes on is skipped.
 _LOCK_OPEN: Final = """
 select n.org, n.maintenance, n.page, n.step, n.components, n.payload, n.enqueued_through, x.uid,
   x.project
 from maintenance_notices n join maintenances x on x.org = n.org and x.id = n.maintenance
-where not n.done order by n.created_at limit 1 for update of n skip locked
+where n.org = %(org)s and n.maintenance = %(maintenance)s and n.page = %(page)s
+  and n.step = %(step)s and not n.done
+for update of n skip locked
 """
 _ADVANCE: Final = """
 update maintenance_notices set enqueued_through = %(through)s, done = %(done)s
@@ -27,13 +33,16 @@ where org = %(org)s and maintenance = %(maintenance)s and page = %(page)s and st
 """
 
 
-class OpenNotice(msgspec.Struct, frozen=True):
-    """Notice that not all subscribers have a message of, with its maintenance."""
-
+class NoticeKey(msgspec.Struct, frozen=True):
     org: int
     maintenance: int
     page: int
     step: str
+
+
+class OpenNotice(NoticeKey, frozen=True):
+    """Notice that not all subscribers have a message of, with its maintenance."""
+
     components: list[UUID]
     payload: str
     enqueued_through: int
@@ -58,9 +67,14 @@ async def insert_notice(
     return many == 1
 
 
-async def lock_open_notice(tx: Tx) -> OpenNotice | None:
-    """Locks the oldest notice that no other process passes on."""
-    return await tx.one(OpenNotice, _LOCK_OPEN)
+async def select_open_notices(tx: Tx, most: int) -> list[NoticeKey]:
+    """Returns the oldest notices that not all subscribers have a message of."""
+    return await tx.structs(NoticeKey, _OPEN, most=most)
+
+
+async def lock_open_notice(tx: Tx, key: NoticeKey) -> OpenNotice | None:
+    """Locks a notice after its page. None if it is done, or another process passes it on."""
+    return await tx.one(OpenNotice, _LOCK_OPEN, **msgspec.structs.asdict(key))
 
 
 async def advance_notice(tx: Tx, row: OpenNotice, through: int, *, done: bool) -> None:

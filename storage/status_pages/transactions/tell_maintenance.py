@@ -24,32 +24,28 @@ from ..queries.announced_maintenance import (
     select_told,
 )
 from ..queries.status_page_maintenance import affected_components
-from ..queries.status_pages import StatusPageRow, select_bindings, select_page
+from ..queries.status_pages import select_bindings, select_page
 from ..rules.maintenance_step import LAST, MaintenanceStep, due_step
 from ..rules.status_page import Visibility
 from ..rules.subscription import TOLD_AT_ONCE, SubscriberNotice, wants
 from ..tables import maintenance_notices, status_pages
-from ..tables.maintenance_notices import OpenNotice
+from ..tables.maintenance_notices import NoticeKey, OpenNotice
 
 MAINTENANCE_EVENT: Final = "status_page.maintenance"
 
 
-async def note_due_steps(tx: Tx) -> int:
-    """Inserts the steps that are due on each page. Returns their number."""
-    of_org: defaultdict[int, list[Announced]] = defaultdict(list)
-    for one in await select_announced(tx):
-        of_org[one.org].append(one)
-    if not of_org:
+async def find_telling_pages(tx: Tx) -> list[UUID]:
+    """Returns the pages with subscribers whose organization has announced maintenance."""
+    orgs = {one.org for one in await select_announced(tx)}
+    return await select_telling_pages(tx, orgs) if orgs else []
+
+
+async def note_due_steps(tx: Tx, uid: UUID) -> int:
+    """Inserts the steps that are due on a page. Returns their number."""
+    page = await select_page(tx, uid)
+    if page is None or page.visibility == Visibility.INTERNAL:
         return 0
-    noted = 0
-    for uid in await select_telling_pages(tx, of_org.keys()):
-        page = await select_page(tx, uid)
-        if page is not None:
-            noted += await _note_for_page(tx, page, of_org[page.org])
-    return noted
-
-
-async def _note_for_page(tx: Tx, page: StatusPageRow, announced: Sequence[Announced]) -> int:
+    announced = await select_announced(tx, page.org)
     bindings = await select_bindings(tx, page)
     names = {binding.uid: binding.name for binding in bindings}
     about = await affected_components(
@@ -98,16 +94,20 @@ def _notice(
     )
 
 
-async def pass_on_notice(tx: Tx) -> bool:
-    """Writes messages of one open notice to its next subscribers. Returns whether one was open."""
-    row = await maintenance_notices.lock_open_notice(tx)
-    if row is None:
-        return False
-    held = await status_pages.lock_shared_page(tx, row.org, row.page)
+async def pass_on_notice(tx: Tx, key: NoticeKey) -> bool:
+    """Writes messages of an open notice to its next subscribers.
+
+    Returns False if all have one, or another process passes it on.
+    """
+    # Before the notice, as the deletion of the page locks them in this order.
+    held = await status_pages.lock_shared_page(tx, key.org, key.page)
     page = None if held is None else await select_page(tx, held)
-    if page is None or page.visibility == Visibility.INTERNAL:
+    row = None if page is None else await maintenance_notices.lock_open_notice(tx, key)
+    if page is None or row is None:
+        return False
+    if page.visibility == Visibility.INTERNAL:
         await maintenance_notices.advance_notice(tx, row, row.enqueued_through, done=True)
-        return True
+        return False
     found = await outbox.lock_shared_subscribers(
         tx, row.org, row.page, row.enqueued_through, TOLD_AT_ONCE
     )
@@ -115,8 +115,9 @@ async def pass_on_notice(tx: Tx) -> bool:
     if receivers:
         await _write(tx, row, receivers)
     through = found[-1][1] if found else row.enqueued_through
-    await maintenance_notices.advance_notice(tx, row, through, done=len(found) < TOLD_AT_ONCE)
-    return True
+    is_done = len(found) < TOLD_AT_ONCE
+    await maintenance_notices.advance_notice(tx, row, through, done=is_done)
+    return not is_done
 
 
 async def _write(tx: Tx, row: OpenNotice, destinations: Sequence[int]) -> None:
