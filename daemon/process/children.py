@@ -356,7 +356,7 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
     _loop(
         "maintenance_teller",
         DaemonPart.LEASER,
-        lambda h: h.maintenance_teller,
+        lambda h: maintenance_teller.MaintenanceTeller(h.pools.loops),
         maintenance_teller.PAUSE_SECONDS,
     ),
     _loop(

@@ -44,12 +44,7 @@ from ..loops.figure_repairer import Repairer
 from ..loops.file_provider_syncer import FileProviderConfig, FileProviderSyncer
 from ..loops.janitor import Janitor
 from ..loops.key_checker import KeyChecker
-from ..loops.mailers import (
-    InvitationMailer,
-    MaintenanceTeller,
-    OnCallMailer,
-    PasswordResetMailer,
-)
+from ..loops.mailers import InvitationMailer, OnCallMailer, PasswordResetMailer
 from ..loops.metric_samplers import InstallationSampler, RegionLoadSampler
 from ..loops.monitor_sealer import MonitorSealer
 from ..loops.operation_runner import OperationRunner
@@ -128,7 +123,6 @@ class Components:
     resets: PasswordResetMailer | None
     invitations: InvitationMailer | None
     oncall_mails: OnCallMailer | None
-    maintenance_teller: MaintenanceTeller | None
     watcher: AlertProcessor | None
     evaluator: ServiceEvaluator | None
     surveyor: RegionLoadSampler | None
@@ -210,7 +204,6 @@ def build(
         resets=resets,
         invitations=invitations,
         oncall_mails=oncall_mails,
-        maintenance_teller=MaintenanceTeller(pools.loops) if DaemonPart.LEASER in parts else None,
         watcher=watcher,
         evaluator=_evaluator(role, pools.loops, clock, leaser, attendance),
         surveyor=_surveyor(settings, role, pools.loops, clock),

@@ -36,8 +36,8 @@ class MaintenanceWindow(Schema, frozen=True, kw_only=True):
 class CreateMaintenance(RequestSchema, frozen=True, kw_only=True):
     """Request for a maintenance. `preview_id` is required if it begins before now.
 
-    With a `public_title`, subscribers of the status pages that show an affected component are told
-    that it is scheduled, in progress, and completed or cancelled.
+    With a `public_title`, status pages that show an affected component notify their subscribers:
+    scheduled, in progress, and completed or cancelled.
     """
 
     monitor_id: UUID | UnsetType = UNSET

@@ -73,6 +73,7 @@ from ..status_pages.public.html_routes import ROUTES as PUBLIC_PAGES
 from ..status_pages.public.subscription_forms import ROUTES as SUBSCRIBING
 from ..status_pages.routes import (
     branding,
+    month_reports,
     public_pages,
     status_pages,
 )
@@ -129,6 +130,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *status_pages.ROUTES,
     *subscriptions.ROUTES,
     *public_pages.ROUTES,
+    *month_reports.ROUTES,
     *branding.ROUTES,
     *alerting.ROUTES,
     *auth_policy.ROUTES,

@@ -70,6 +70,8 @@ G GET /admin/file-providers
 O GET /organizations/{orgID}/file-providers
 E POST /projects/{projectID}/monitors/test
 E POST /projects/{projectID}/monitors/actions
+V GET /projects/{projectID}/services/{serviceID}/month-report
+V GET /status-pages/{pageID}/month-report
 V GET /monitors/{monitorID}
 E PATCH /monitors/{monitorID}
 E DELETE /monitors/{monitorID}

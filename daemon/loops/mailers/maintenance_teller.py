@@ -1,4 +1,4 @@
-"""Teller of planned maintenance: queues each step for the subscribers of status pages."""
+"""Notifier of planned maintenance: queues each step for the subscribers of status pages."""
 
 from dataclasses import dataclass
 from functools import partial

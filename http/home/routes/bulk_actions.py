@@ -42,7 +42,7 @@ from ..schemas import (
 
 
 class ActionQuery(msgspec.Struct, frozen=True):
-    """`dry_run` answers the selected monitors and begins nothing."""
+    """`dry_run` returns the selected monitors only."""
 
     dry_run: bool = False
 

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from ....storage.core.instant import DAY, Instant
 from ....storage.status_pages.rules.branding import Branding, origin_of
+from ....storage.status_pages.rules.page_month import ReportMonth
 from ....storage.status_pages.rules.status_page import (
     Component,
     ComponentDay,
@@ -171,6 +172,35 @@ def history_html(
         following=following,
         later=_month_link(addresses, known[at - 1]) if at else None,
         earlier=_month_link(addresses, known[at + 1]) if at + 1 < len(known) else None,
+    )
+
+
+def month_report_html(
+    title: str,
+    branding: Branding,
+    addresses: Addresses,
+    month: ReportMonth,
+    known: Sequence[str],
+    lines: Sequence[object],
+    *,
+    whole: bool,
+) -> bytes:
+    """Returns the report of a month. `known` are all months, latest first."""
+    at = known.index(month.name)
+    return _render(
+        "month_report.html",
+        title,
+        branding,
+        addresses,
+        listed=False,
+        month=month_name(month.name),
+        zone=month.zone,
+        whole=whole,
+        lines=lines,
+        later=(addresses.month(known[at - 1]), month_name(known[at - 1])) if at else None,
+        earlier=(addresses.month(known[at + 1]), month_name(known[at + 1]))
+        if at + 1 < len(known)
+        else None,
     )
 
 

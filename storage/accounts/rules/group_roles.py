@@ -1,7 +1,7 @@
 """Roles by groups of the identity provider: which memberships a sign-in changes.
 
-A rule gives everybody whose claim contains a value a role in an organization or a project. A
-membership that a person gave wins: the rules leave it as it is.
+A rule gives each person whose claim contains a value a role in an organization or a project. The
+rules do not change a membership that a person gave.
 """
 
 from collections.abc import Collection, Mapping, Sequence

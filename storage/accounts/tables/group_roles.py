@@ -43,6 +43,6 @@ async def insert_group_role(
 
 
 async def delete_group_role(tx: Tx, uid: UUID) -> tuple[str, str, str] | None:
-    """Returns (claim, value, role) of the deleted rule, None if there is none."""
+    """Returns (claim, value, role) of the deleted rule, None without one."""
     row = await tx.row(_DELETE, uid=uid)
     return None if row is None else (row[0], row[1], row[2])

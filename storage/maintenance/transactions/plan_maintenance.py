@@ -42,7 +42,7 @@ EDIT: Final = Permission(Need.EDITOR)
 class Plan:
     """Requested maintenance. `monitor` None covers the whole project.
 
-    Subscribers of status pages are told it by `public_title`; an empty one tells them nothing.
+    Status pages notify their subscribers by `public_title`, unless it is empty.
     """
 
     starts_at: Instant

@@ -1,4 +1,4 @@
-"""Maintenance that subscribers are told of, the pages that tell, and the steps that were told."""
+"""Maintenance with a public title, the pages that notify of it, and the steps noted so far."""
 
 from collections.abc import Collection
 from typing import Final
@@ -10,7 +10,7 @@ from ...core.instant import DAY, Instant
 from ...engine.pools import Tx
 from .status_page_maintenance import AHEAD_US
 
-# An end that could not be told for so long is not told any more.
+# Age of an end after which no notice is sent.
 TOLD_LATE_US: Final = DAY
 # The next ones of an organization wait until earlier ones are over.
 OF_ORGANIZATION_MOST: Final = 200
@@ -79,5 +79,5 @@ async def select_telling_pages(tx: Tx, orgs: Collection[int]) -> list[UUID]:
 
 
 async def select_told(tx: Tx, org: int, page: int, ids: Collection[int]) -> list[ToldStep]:
-    """Returns the steps of the maintenances that the page has told, in their order."""
+    """Returns the steps that are noted for the page, in their order."""
     return await tx.structs(ToldStep, _TOLD, org=org, page=page, ids=sorted(ids))

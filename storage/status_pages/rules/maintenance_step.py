@@ -1,4 +1,4 @@
-"""Steps of a planned maintenance that subscribers are told: each once, and in order."""
+"""Steps of a planned maintenance in the notices to subscribers: each once, and in order."""
 
 from collections.abc import Collection
 from enum import StrEnum
@@ -26,9 +26,9 @@ def due_step(
     *,
     is_archived: bool,
 ) -> MaintenanceStep | None:
-    """Returns the step to tell next, None if the subscribers know the present state.
+    """Returns the step of the next notice, None if the present state needs none.
 
-    A step whose time has passed untold is left out. Who was told nothing is not told of an end.
+    A step whose time has passed without a notice is left out. An end needs an earlier step.
     """
     if any(step in LAST for step in told):
         return None

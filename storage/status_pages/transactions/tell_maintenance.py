@@ -58,13 +58,13 @@ async def note_due_steps(tx: Tx, uid: UUID) -> int:
     for one, current in zip(announced, about, strict=True):
         before = told[one.id]
         if any(not step.done for step in before):
-            # The messages of an earlier step are not all written.
+            # Messages of an earlier step are missing.
             continue
         steps = [MaintenanceStep(step.step) for step in before]
         step_due = due_step(steps, tx.now, one.starts_at, one.over_at, is_archived=one.is_archived)
         if step_due is None:
             continue
-        # An end is told to those who were told the beginning.
+        # The notice of an end goes to the receivers of the beginning.
         affected = before[-1].components if step_due in LAST else current
         if affected:
             notice = _notice(one, step_due, [names[uid] for uid in affected if uid in names], tx)

@@ -23,3 +23,6 @@ create table maintenance_notices (
 );
 create index maintenance_notices_open on maintenance_notices (created_at) where not done;
 create index maintenance_notices_page on maintenance_notices (org, page);
+
+-- Zone of the calendar months in the reports of the page.
+alter table status_pages add column time_zone text not null default 'UTC';
