@@ -24,17 +24,17 @@ from ..public.page_loader import TokenQuery
 from ..schemas.months import PageMonthReport, ServiceMonthReport
 
 
-class MonthQuery(msgspec.Struct, frozen=True):
+class MonthReportQuery(msgspec.Struct, frozen=True):
     """`month` is YYYY-MM, by default the last month that is over."""
 
     month: str | None = None
 
 
-class PublicMonthQuery(TokenQuery, frozen=True):
+class PublicMonthReportQuery(TokenQuery, frozen=True):
     month: str | None = None
 
 
-class ServiceMonthQuery(MonthQuery, frozen=True):
+class ServiceMonthReportQuery(MonthReportQuery, frozen=True):
     timezone: str = "UTC"
 
 
@@ -75,7 +75,7 @@ ROUTES: Final = (
         handler=read_service,
         summary="Uptime of a service in a calendar month of a time zone.",
         tag="reports",
-        query=ServiceMonthQuery,
+        query=ServiceMonthReportQuery,
         answer=ServiceMonthReport,
     ),
     Route(
@@ -86,7 +86,7 @@ ROUTES: Final = (
         handler=read_page,
         summary="Uptime of the components in a calendar month of the page's zone.",
         tag="reports",
-        query=MonthQuery,
+        query=MonthReportQuery,
         answer=PageMonthReport,
     ),
     Route(
@@ -96,7 +96,7 @@ ROUTES: Final = (
         handler=read_public_month,
         summary="Uptime of the components in a calendar month, for the public.",
         tag="reports",
-        query=PublicMonthQuery,
+        query=PublicMonthReportQuery,
         answer=PageMonthReport,
         also=(404, 429),
     ),
@@ -106,6 +106,6 @@ ROUTES: Final = (
         action=_ANYBODY,
         handler=read_month_page,
         summary="Uptime of the components in a calendar month, to read and to print.",
-        query=PublicMonthQuery,
+        query=PublicMonthReportQuery,
     ),
 )
