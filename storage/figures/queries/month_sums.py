@@ -2,15 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from ...core.instant import HOUR, Instant
-from ...core.key import MonitorKey
+from ...core.key import MonitorKey, key_arrays
+from ...core.sli import Split
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...results.queries.longest_freshness import select_longest_hold_of
 from ...results.rules.repair_range import earliest_repairable
-from .availability import _HOURS, NOTHING, _figured, _stored, _watermarks, add
+from .availability import NOTHING, _figured, _watermarks, add
 from .monitor_time import MonitorTime, measure
+
+_HOUR_SUMS: Final = """
+select org, monitor, sum(good_us)::bigint, sum(bad_us)::bigint, sum(unknown_us)::bigint,
+  sum(excluded_us)::bigint, sum(up)::bigint, sum(total)::bigint
+from monitor_hours
+where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+  and hour >= at(%(from_at)s) and hour < at(%(to_at)s)
+group by org, monitor
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +48,18 @@ async def select_span_times(
     through = min((await _figured(tx, types)).values(), default=None)
     first = Instant(span.from_ + (-span.from_) % HOUR)
     last = Instant(span.until - span.until % HOUR)
-    hours = await _stored(tx, _HOURS, list(types), first, min(last, through or last))
+    rows = await tx.rows(
+        _HOUR_SUMS,
+        **key_arrays(list(types), "monitors"),
+        from_at=first,
+        to_at=min(last, through or last),
+    )
+    hours = {
+        MonitorKey((org, monitor)): MonitorTime(Split(*us), up, total)
+        for org, monitor, *us, up, total in rows
+    }
     earliest = earliest_repairable(tx.now, raw_days, await select_longest_hold_of(tx, types))
-    found = {key: list(hours.get(key, {}).values()) for key in types}
+    found = {key: [hours[key]] if key in hours else [] for key in types}
     for from_, until in ((span.from_, first), (last, span.until)):
         if from_ < until and through is not None and earliest <= from_ and until <= through:
             for key, measured in (await measure(tx, types, [from_, until])).items():
