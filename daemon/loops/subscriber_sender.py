@@ -13,13 +13,16 @@ from typing import Final
 import msgspec
 
 from ...http.status_pages.public.emails import (
+    confirm_chat,
     confirm_document,
     confirm_letter,
+    notice_chat,
     notice_document,
     notice_letter,
 )
 from ...http.status_pages.public.urls import Addresses, addresses_at
 from ...probes.senders.send_result import NotDelivered, SendContext, SendFailure
+from ...probes.senders.subscriber_chat import ChatMessage, slack_document, teams_document
 from ...probes.senders.subscriber_mail import send_letter
 from ...probes.senders.untrusted_webhook import post_to_stranger
 from ...storage.core.refusal import Unavailable
@@ -32,6 +35,7 @@ from ...storage.notifications.rules.notification import BadPayload
 from ...storage.notifications.transactions.lease_deliveries import LeasedDelivery
 from ...storage.status_pages.rules.status_page import Visibility
 from ...storage.status_pages.rules.subscription import (
+    CHATS,
     CONFIRM_EVENT,
     SubscriberKind,
     SubscriberNotice,
@@ -106,6 +110,9 @@ class SubscriberDelivery:
             letter = confirm_letter(str(event.uid), to.address, to.page_title, page.base, token)
             await send_letter(letter, self.means)
             return
+        if to.kind in CHATS:
+            await self._post(event, to, confirm_chat(to.page_title, page.base, token))
+            return
         challenge = sha256(f"{event.uid} {token}".encode()).hexdigest()
         document = confirm_document(to.page_title, challenge, page, token)
         uid = str(event.uid)
@@ -117,8 +124,16 @@ class SubscriberDelivery:
             letter = notice_letter(uid, to.address, to.page_title, notice, page, token)
             await send_letter(letter, self.means)
             return
+        if to.kind in CHATS:
+            await self._post(event, to, notice_chat(to.page_title, notice, page, token))
+            return
         document = notice_document(to.page_title, notice, page, token)
         await post_to_stranger(to.address, event.event, uid, document, self.means)
+
+    async def _post(self, event: Leased, to: SubscriberRow, message: ChatMessage) -> None:
+        is_slack = to.kind == SubscriberKind.SLACK
+        document = slack_document(message) if is_slack else teams_document(message)
+        await post_to_stranger(to.address, event.event, str(event.uid), document, self.means)
 
 
 async def record_end(
@@ -154,9 +169,9 @@ async def record_end(
 def _is_missed_notice(
     delivery: LeasedDelivery, to: SubscriberRow, outcome: DeliveryOutcome, max_attempts: int
 ) -> bool:
-    """Returns whether the last attempt to send a notice to a webhook failed."""
+    """Returns whether the last attempt to send a notice to a webhook or a chat failed."""
     return (
-        to.kind == SubscriberKind.WEBHOOK
+        to.kind != SubscriberKind.MAIL
         and delivery.event.event != CONFIRM_EVENT
         and not outcome.is_delivered
         and not outcome.is_ours

@@ -44,7 +44,12 @@ from ..loops import (
     service_evaluator,
     service_sealer,
 )
-from ..loops.mailers import invitation_mailer, oncall_mailer, password_reset_mailer
+from ..loops.mailers import (
+    invitation_mailer,
+    maintenance_teller,
+    oncall_mailer,
+    password_reset_mailer,
+)
 from ..runtime import limits
 from ..runtime.supervisor import Child, ChildTask, RunChild, StopPhase, keep_watchdog
 from ..runtime.wake_event import WakeEvent, staggered
@@ -348,6 +353,12 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         work=(Work.INVITATIONS,),
     ),
     _loop("oncall_mails", DaemonPart.LEASER, lambda h: h.oncall_mails, oncall_mailer.PAUSE_SECONDS),
+    _loop(
+        "maintenance_teller",
+        DaemonPart.LEASER,
+        lambda h: maintenance_teller.MaintenanceTeller(h.pools.loops),
+        maintenance_teller.PAUSE_SECONDS,
+    ),
     _loop(
         "watcher",
         DaemonPart.WATCHER,

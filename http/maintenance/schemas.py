@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from ...storage.maintenance.rules import DURATION_SECONDS, RRULE_LONGEST
 from ...storage.scheduling.rules.maintenance_window import REASON_LONGEST
 from ..services.schemas.reliability import ReliabilityDurations
-from ..wire.schema import InstantText, RequestSchema, Schema
+from ..wire.schema import InstantText, RequestSchema, Schema, Words
 
 Reason = Annotated[str, Meta(max_length=REASON_LONGEST)]
 
@@ -30,16 +30,22 @@ class MaintenanceWindow(Schema, frozen=True, kw_only=True):
     archived_at: InstantText | UnsetType = UNSET
     cancel_effective_at: InstantText | UnsetType = UNSET
     series_id: UUID | UnsetType = UNSET
+    public_title: str | UnsetType = UNSET
 
 
 class CreateMaintenance(RequestSchema, frozen=True, kw_only=True):
-    """Request for a maintenance. `preview_id` is required if it begins before now."""
+    """Request for a maintenance. `preview_id` is required if it begins before now.
+
+    With a `public_title`, status pages that show an affected component notify their subscribers:
+    scheduled, in progress, and completed or cancelled.
+    """
 
     monitor_id: UUID | UnsetType = UNSET
     starts_at: InstantText
     ends_at: InstantText
     reason: Reason = ""
     preview_id: UUID | UnsetType = UNSET
+    public_title: Words = ""
 
 
 class MaintenanceSeries(Schema, frozen=True, kw_only=True):

@@ -3,20 +3,20 @@
 from typing import Final
 
 from ..accounts.console import audit_log as audit
-from ..accounts.console import oidc_settings as sign_on
 from ..accounts.console import (
+    group_roles,
     operation_screen,
     organization,
     profile,
     project_list,
     project_settings,
     sign_in_policy,
-    signed_out,
     token_list,
 )
+from ..accounts.console import oidc_settings as sign_on
 from ..accounts.console import signin_screen as signin
 from ..accounts.console import users as accounts
-from ..accounts.form import invitation_accept
+from ..accounts.form import invitation_accept, signed_out
 from ..accounts.form import password_reset as reset
 from ..agents.console import fleet_screen as fleet
 from ..bundles.console import bundle_screen as bundle
@@ -145,6 +145,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *gateway_settings.ROUTES,
     *answer_secrets.ROUTES,
     *sign_on.ROUTES,
+    *group_roles.ROUTES,
     *dead_letters.ROUTES,
     *fleet.ROUTES,
     *settings_index.ROUTES,

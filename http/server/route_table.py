@@ -9,6 +9,7 @@ from ...storage.accounts.rules.access import Need, Permission
 from ..accounts.routes import (
     audit,
     auth_policy,
+    group_roles,
     invitations,
     me,
     members,
@@ -35,7 +36,7 @@ from ..alerting import routes as service_alerting
 from ..bundles.routes import bundles, file_providers
 from ..changes.routes import changes
 from ..gate.routes import gate, gate_ledger, gate_overrides, gate_replay
-from ..home.routes import search, version
+from ..home.routes import bulk_actions, search, version
 from ..incidents.routes import alert_routes, answers, incident_templates, incidents
 from ..incidents.routes import alertmanager_intake as alerts
 from ..maintenance.routes import maintenance, maintenance_series
@@ -72,6 +73,7 @@ from ..status_pages.public.html_routes import ROUTES as PUBLIC_PAGES
 from ..status_pages.public.subscription_forms import ROUTES as SUBSCRIBING
 from ..status_pages.routes import (
     branding,
+    month_reports,
     public_pages,
     status_pages,
 )
@@ -102,6 +104,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *invitations.ROUTES,
     *projects.ROUTES,
     *operations.ROUTES,
+    *bulk_actions.ROUTES,
     *tokens.ROUTES,
     *agent_tokens.ROUTES,
     *monitor_list.ROUTES,
@@ -127,6 +130,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *status_pages.ROUTES,
     *subscriptions.ROUTES,
     *public_pages.ROUTES,
+    *month_reports.ROUTES,
     *branding.ROUTES,
     *alerting.ROUTES,
     *auth_policy.ROUTES,
@@ -134,6 +138,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *gateway.ROUTES,
     *answer_secrets.ROUTES,
     *sign_on_settings.ROUTES,
+    *group_roles.ROUTES,
     *single_sign_on.ROUTES,
     *password_resets.ROUTES,
     *monitor_defaults.ROUTES,

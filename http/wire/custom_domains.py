@@ -26,7 +26,7 @@ FRESH_SECONDS: Final = 5.0
 REFRESH_SECONDS: Final = 0.5
 
 # Paths below the path of a status page, as requested at its domain.
-_BELOW: Final = ("/history", "/widget", "/badge.svg", "/subscribe")
+_BELOW: Final = ("/history", "/month", "/widget", "/badge.svg", "/subscribe")
 _BELOW_PREFIX: Final = ("/api/v2/", "/incidents/")
 _ANYWHERE: Final = ("/api/v1/public/", "/static/", "/theme/", "/status/confirm/")
 # Health is known without the database: a host that is not known as a custom domain now shows it.

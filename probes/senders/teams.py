@@ -3,6 +3,7 @@
 Texts are runs of rich text, which Teams does not interpret.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from .channel_spec import ChannelSetting, ChannelSpec, Config, ValueForm
@@ -31,22 +32,29 @@ SPEC: Final = ChannelSpec(
 
 
 def document(message: Message) -> dict[str, Any]:
+    body = [
+        card_text(
+            title_line(message),
+            weight="Bolder",
+            size="Medium",
+            color=_COLOURS[message.status],
+        ),
+        *(card_text(line) for line in body_lines(message)),
+    ]
+    link = {"type": "Action.OpenUrl", "title": "Open", "url": message.link}
+    return card_document(body, [link] if message.link else [])
+
+
+def card_document(body: Sequence[Any], actions: Sequence[Any]) -> dict[str, Any]:
+    """Returns the message of an adaptive card."""
     card: dict[str, Any] = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
         "version": "1.4",
-        "body": [
-            _text(
-                title_line(message),
-                weight="Bolder",
-                size="Medium",
-                color=_COLOURS[message.status],
-            ),
-            *(_text(line) for line in body_lines(message)),
-        ],
+        "body": list(body),
     }
-    if message.link:
-        card["actions"] = [{"type": "Action.OpenUrl", "title": "Open", "url": message.link}]
+    if actions:
+        card["actions"] = list(actions)
     return {
         "type": "message",
         "attachments": [
@@ -59,7 +67,7 @@ def document(message: Message) -> dict[str, Any]:
     }
 
 
-def _text(text: str, **style: str) -> dict[str, Any]:
+def card_text(text: str, **style: str) -> dict[str, Any]:
     return {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text, **style}]}
 
 

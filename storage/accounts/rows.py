@@ -144,6 +144,23 @@ class MembershipRow(msgspec.Struct, frozen=True):
     email: str
     display_name: str
     last_active_at: Instant | None
+    # Issuer whose groups gave the membership, None if a person gave it.
+    group_issuer: str | None
+
+
+class GroupRoleRow(msgspec.Struct, frozen=True):
+    """Rule that gives a group of an identity provider a role, with the names of its place."""
+
+    uid: UUID
+    issuer: str
+    claim: str
+    value: str
+    org_uid: UUID
+    org_name: str
+    project_uid: UUID | None
+    project_name: str | None
+    role: str
+    created_at: Instant
 
 
 class SettingRow(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from typing import Final
 from uuid import UUID
 
 from ..engine.pools import Tx
-from .rows import BulkFailure, BulkObject, BulkReport, BulkRow
+from .rows import BulkFailure, BulkObject, BulkObjectResult, BulkReport, BulkRow
 from .rules import ObjectState
 from .tables import FROM, SELECT
 
@@ -20,6 +20,10 @@ select state, count(*)::int from bulk_action_objects where action = %(uid)s grou
 _FAILURES: Final = """
 select name, code, rule from bulk_action_objects
 where action = %(uid)s and state = 'failed' order by place limit %(most)s
+"""
+_OBJECTS: Final = """
+select place, uid, name, state, code, rule from bulk_action_objects
+where action = %(uid)s and place > %(after)s order by place limit %(most)s
 """
 # A maintenance window has no revision, nor has a change of an earlier version.
 _UNDO: Final = """
@@ -45,6 +49,11 @@ async def select_report(
     counts = {state.value: 0 for state in ObjectState} | dict(await tx.rows(_COUNTS, uid=uid))
     failed = await tx.structs(BulkFailure, _FAILURES, uid=uid, most=failures)
     return BulkReport(row, counts, failed, *ended)
+
+
+async def select_objects(tx: Tx, uid: UUID, after: int, most: int) -> list[BulkObjectResult]:
+    """Returns the objects of an action behind the place `after`, each with its result so far."""
+    return await tx.structs(BulkObjectResult, _OBJECTS, uid=uid, after=after, most=most)
 
 
 async def has_ended(tx: Tx, uid: UUID) -> bool:

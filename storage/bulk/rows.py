@@ -40,6 +40,17 @@ class BulkObject(msgspec.Struct, frozen=True):
     expected: int | None = None
 
 
+class BulkObjectResult(msgspec.Struct, frozen=True):
+    """Object of an action with its `ObjectState`; `code` and `rule` only if it refused."""
+
+    place: int
+    uid: UUID
+    name: str
+    state: str
+    code: str | None
+    rule: str | None
+
+
 class BulkChange(msgspec.Struct, frozen=True):
     """What the undo of a change needs: a monitor with its new revision, or a window without."""
 

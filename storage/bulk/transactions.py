@@ -16,7 +16,7 @@ from ..accounts.rules.access import AccessDecision, Need, Permission, Principal,
 from ..accounts.tables import operations
 from ..accounts.tables.tenant_deletion import lock_shared_project
 from ..accounts.transactions.authorize import FORBIDDEN, NOT_FOUND, demand_project
-from ..core.instant import MINUTE, SECOND, Instant
+from ..core.instant import MINUTE, SECOND, Instant, from_text
 from ..core.refusal import Refused
 from ..engine.keyring import Keyring
 from ..engine.pools import LockTimeout, Pool, Tx
@@ -30,7 +30,7 @@ from ..retirement.transactions.delete_monitor import delete_monitor
 from . import tables
 from .queries import has_ended, select_monitor_revision, select_undo
 from .rows import BulkChange, BulkObject, BulkRow
-from .rules import ARGUMENTS, OBJECTS_MOST, UNDO, BulkAct, ObjectState
+from .rules import ARGUMENTS, OBJECTS_MOST, UNDO, BulkAct, ObjectState, argument_fault
 
 EDIT: Final = Permission(Need.EDITOR)
 LOCKED: Final = "locked"
@@ -78,9 +78,12 @@ async def begin_action(
         objects: ids with names, in their order.
 
     Raises:
-        Refused not_found, forbidden, invalid without objects or with too many, bulk_busy while
-        another action of the project runs.
+        Refused not_found, forbidden, invalid with a field of the API, or without objects, or with
+        too many; bulk_busy while another action of the project runs.
     """
+    fault = argument_fault(act, values, tx.now)
+    if fault is not None:
+        raise Refused("invalid", *fault)
     found = [BulkObject(place, uid, name) for place, (uid, name) in enumerate(objects, start=1)]
     return await _begin(tx, principal, project, act, values, found)
 
@@ -99,7 +102,7 @@ async def _begin(
         raise Refused(NOT_FOUND)
     if not 0 < len(objects) <= OBJECTS_MOST:
         raise Refused("invalid", "id", f"must name 1 to {OBJECTS_MOST} objects")
-    arguments = {name: values[name] for name in ARGUMENTS.get(act, ()) if name in values}
+    arguments = {name: values[name] for name in ARGUMENTS.get(act, ()) if values.get(name)}
     uid = await operations.insert_edit(
         tx, home.org, home.id, started_by=principal.uid, total=len(objects)
     )
@@ -290,9 +293,14 @@ async def _channel(
 
 
 def _maintenance(monitor: UUID, values: Mapping[str, str], now: Instant) -> Plan:
-    starts = Instant(now + _START_AFTER)
-    ends = Instant(now + int(values["minutes"]) * MINUTE)
-    return Plan(monitor=monitor, starts_at=starts, ends_at=ends, reason=values.get("reason", ""))
+    """Returns the window of a monitor. A start that has passed meanwhile becomes the present."""
+    starts, reason = Instant(now + _START_AFTER), values.get("reason", "")
+    if values.get("starts_at"):
+        starts = max(starts, from_text(values["starts_at"]))
+        ends = from_text(values["ends_at"])
+    else:
+        ends = Instant(now + int(values["minutes"]) * MINUTE)
+    return Plan(monitor=monitor, starts_at=starts, ends_at=ends, reason=reason)
 
 
 async def _end_maintenance(tx: Tx, principal: Principal, uid: UUID) -> UUID | None:

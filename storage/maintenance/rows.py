@@ -43,6 +43,8 @@ class MaintenanceRow(_Row, frozen=True):
     archived_at: Instant | None
     cancel_effective_at: Instant | None
     series_uid: UUID | None
+    # Title for subscribers of status pages, None if they are not told.
+    public_title: str | None
 
     @property
     def over_at(self) -> Instant:

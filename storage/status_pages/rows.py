@@ -107,6 +107,7 @@ class PageRow(BrandedRow, frozen=True):
     claim_token: str | None
     claim_checked_at: Instant | None
     claim_reason: str | None
+    time_zone: str
 
     @property
     def claim(self) -> DomainClaim | None:

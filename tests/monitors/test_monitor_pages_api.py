@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from leadline.http.monitors.routes import monitor_list
 from leadline.storage.core.instant import MINUTE, Instant
+from leadline.storage.monitors.queries import monitor_pages
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 from tests.support.app.paging import stands
@@ -100,7 +100,7 @@ async def test_a_selection_equals_a_filter_over_the_list(
     selection: dict[str, Any],
     limit: int | None,
 ) -> None:
-    monkeypatch.setattr(monitor_list, "_BLOCK", 3)
+    monkeypatch.setattr(monitor_pages, "_BLOCK", 3)
     found = await pages(api, **selection, **({} if limit is None else {"limit": limit}))
     assert [one for page in found for one in page] == [
         one for one in many if matches(one, selection)

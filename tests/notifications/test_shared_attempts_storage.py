@@ -127,7 +127,7 @@ DESTINATIONS = ("webhook", "subscribed mail", "subscribed webhook")
 async def subscriber(world: World, kind: SubscriberKind) -> int:
     """The destination of a confirmed subscriber."""
     readers = await readers_of(world)
-    address = {"mail": "ada@example.com", "webhook": "https://hook.example.com/"}[kind]
+    address = "ada@example.com" if kind == "mail" else "https://hook.example.com/"
     await readers.ask(address, kind)
     await readers.rows("update subscribers set confirmed_at = created_at returning id")
     ((found,),) = await readers.rows("delete from outbox returning destination")

@@ -41,7 +41,7 @@ async def test_an_undeliverable_confirmation_is_no_dead_letter(
     readers: Readers, kind: SubscriberKind
 ) -> None:
     """The webhook refuses connections, and the mail server refuses the address temporarily."""
-    address = {"mail": "later@example.com", "webhook": "https://127.0.0.1:1/hook"}[kind]
+    address = "later@example.com" if kind == "mail" else "https://127.0.0.1:1/hook"
     stranger = replace(means().reach, policy=probe_policy())
     async with readers.delivering(stranger=stranger) as leaser:
         await readers.ask(address, kind)
@@ -96,7 +96,7 @@ async def test_only_a_notice_by_mail_is_a_dead_letter(
     readers: Readers, kind: SubscriberKind
 ) -> None:
     """The visitor confirmed before the mail server or the webhook begins to refuse."""
-    address = {"mail": "later@example.com", "webhook": "https://127.0.0.1:1/hook"}[kind]
+    address = "later@example.com" if kind == "mail" else "https://127.0.0.1:1/hook"
     await readers.ask(address, kind)
     await readers.rows("delete from outbox returning id")
     await readers.rows("update subscribers set confirmed_at = created_at returning id")

@@ -57,6 +57,9 @@ G POST /agent-tokens
 G DELETE /agent-tokens/{tokenID}
 * GET /regions
 V GET /operations/{operationID}
+V GET /operations/{operationID}/objects
+E POST /operations/{operationID}/undo
+E POST /operations/{operationID}/stop
 V GET /projects/{projectID}/monitors
 E POST /projects/{projectID}/monitors
 A POST /projects/{projectID}/bundle/plan
@@ -66,6 +69,9 @@ E GET /projects/{projectID}/bundle
 G GET /admin/file-providers
 O GET /organizations/{orgID}/file-providers
 E POST /projects/{projectID}/monitors/test
+E POST /projects/{projectID}/monitors/actions
+V GET /projects/{projectID}/services/{serviceID}/month-report
+V GET /status-pages/{pageID}/month-report
 V GET /monitors/{monitorID}
 E PATCH /monitors/{monitorID}
 E DELETE /monitors/{monitorID}
@@ -249,6 +255,9 @@ G GET /settings/auth-policy
 G PUT /settings/auth-policy
 G GET /settings/oidc
 G PUT /settings/oidc
+G GET /settings/oidc/group-roles
+G POST /settings/oidc/group-roles
+G DELETE /settings/oidc/group-roles/{ruleID}
 G GET /settings/mail
 G PUT /settings/mail
 G GET /settings/gateway
@@ -354,6 +363,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/me/totp/enable"): {"code": "000000"},
     ("POST", "/me/totp/disable"): {"password": "x" * 12},
     ("POST", "/projects/{projectID}/monitors"): {"name": "new {n}", "type": "push"},
+    ("POST", "/projects/{projectID}/monitors/actions"): {
+        "act": "pause",
+        "selector": {"tag": ["on no monitor"]},
+    },
     ("POST", "/projects/{projectID}/monitors/test"): {
         "name": "new",
         "type": "tcp",
@@ -418,6 +431,7 @@ BODIES: dict[tuple[str, str], Any] = {
     },
     ("POST", "/me/contact-methods/{methodID}/verify"): {"code": "000000"},
     ("PUT", "/settings/oidc"): {"enabled": False},
+    ("POST", "/settings/oidc/group-roles"): {"value": "sre", "org_id": "{orgID}", "role": "viewer"},
     ("POST", "/organizations/{orgID}/status-pages"): {"slug": "new-{n}", "title": "New"},
     ("PATCH", "/status-pages/{pageID}"): {"title": "Renamed {n}"},
     ("PUT", "/status-pages/{pageID}/domain"): {"domain": "status-{n}.example.com"},
@@ -522,8 +536,14 @@ REFUSED_LATER = {
     # The channel is not on call, and the request is accepted.
     ("POST", "/oncall-schedules/{scheduleID}/cover-requests"): 400,
     ("POST", "/oncall-cover-requests/{requestID}/accept"): 409,
+    # The operation is a deletion, and the selector matches no monitor.
+    ("POST", "/operations/{operationID}/undo"): 400,
+    ("POST", "/operations/{operationID}/stop"): 400,
+    ("POST", "/projects/{projectID}/monitors/actions"): 400,
     # An address that belongs to no member is invited.
     ("POST", "/organizations/{orgID}/members"): 202,
+    # No issuer is set.
+    ("POST", "/settings/oidc/group-roles"): 400,
     # Dry runs.
     ("DELETE", "/organizations/{orgID}"): 200,
     ("DELETE", "/projects/{projectID}"): 200,
@@ -553,7 +573,7 @@ def stated(who: str, method: str, path: str) -> int:
         return 403
     if letter == "G" and who != "global_admin":
         return 403
-    if path.endswith("/operations/{operationID}"):
+    if "/operations/{operationID}" in path:
         # The operation belongs to another user: only admins of its scope can see it.
         letter = "A"
     if letter in LEAST and _rank(who, path) < LADDER.index(LEAST[letter]):
@@ -675,6 +695,7 @@ async def _ids(api: Api, who: str, path: str) -> dict[str, UUID | str]:
         "name": api.new_secret,
         "templateID": api.new_incident_template,
         "muteID": api.new_mute,
+        "ruleID": api.new_group_role,
         "eventID": api.new_dead_letter,
         "pageID": api.new_status_page,
         "componentID": api.new_component,

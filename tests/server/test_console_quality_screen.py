@@ -167,6 +167,7 @@ PAGES = [
     "/admin/silence",
     "/admin/sign-in-policy",
     "/admin/single-sign-on",
+    "/admin/group-roles",
     "/admin/mail",
     "/admin/gateway",
     "/admin/answer-buttons",

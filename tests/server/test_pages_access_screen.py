@@ -181,6 +181,8 @@ G GET /admin/sign-in-policy
 G POST /admin/sign-in-policy
 G GET /admin/single-sign-on
 G POST /admin/single-sign-on
+G GET /admin/group-roles
+G POST /admin/group-roles
 G GET /admin/mail
 G POST /admin/mail
 G GET /admin/gateway
@@ -228,6 +230,7 @@ FORMS = {
     "/monitors/{monitorID}/successor": "act=succeed",
     "/admin/sign-in-policy": "require_totp=none&min_password_len=12&session_ttl_seconds=3600",
     "/admin/single-sign-on": "scopes=openid",
+    "/admin/group-roles": "act=delete&uid={orgID}",
     "/admin/mail": "smtp_port=25",
     "/admin/gateway": "base_url=https://api.twilio.com&sms_method=POST&sms_format=json"
     "&voice_method=POST&voice_format=json",

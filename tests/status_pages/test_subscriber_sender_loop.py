@@ -404,12 +404,45 @@ async def test_a_webhook_is_confirmed_by_echoing_the_challenge(
     assert not await readers.rows("select id from outbox where status = 'dead'")
 
 
-async def test_a_webhook_cannot_reach_private_networks(
+async def test_a_chat_is_confirmed_by_a_link_in_its_channel(
     readers: Readers, hook: Hook, trusting: TlsContexts
+) -> None:
+    stranger = replace(means().reach, policy=probe_policy(), contexts=trusting)
+    hook.echoes = False
+    async with readers.delivering(stranger=stranger):
+        for kind in (SubscriberKind.SLACK, SubscriberKind.TEAMS):
+            await readers.ask(f"https://{HOST}:{hook.port}/{kind}", kind)
+            await readers.until_quiet()
+        await readers.open_incident(title="Before <!channel>")
+        await readers.until_quiet()
+        asked = {one.path: json.dumps(one.document) for one in hook.got}
+        assert sorted(asked) == ["/slack", "/teams"]
+        assert len(hook.got) == 2
+        for text in asked.values():
+            (token,) = set(re.findall(r"/status/confirm/(leadline_\w+)", text))
+            assert await readers.confirm(token)
+        incident = await readers.open_incident(title="After <!channel>")
+        await readers.until_quiet()
+    told = {one.path: one.document for one in hook.got[2:]}
+    slack, teams = told["/slack"], told["/teams"]
+    assert "After &lt;!channel&gt;" in slack["text"]
+    assert len(hook.got) == 4
+    card = teams["attachments"][0]["content"]
+    assert card["body"][0]["inlines"][0]["text"] == "Acme: After <!channel>"
+    assert [one["url"].split("/leadline_")[0] for one in card["actions"]] == [
+        f"{BASE}/status/shop/incidents/{incident.uid}",
+        f"{BASE}/status/unsubscribe",
+    ]
+    assert not await readers.rows("select id from outbox where status = 'dead'")
+
+
+@pytest.mark.parametrize("kind", sorted(set(SubscriberKind) - {SubscriberKind.MAIL}))
+async def test_a_webhook_cannot_reach_private_networks(
+    readers: Readers, hook: Hook, trusting: TlsContexts, kind: SubscriberKind
 ) -> None:
     stranger = replace(means().reach, policy=notify_policy(), contexts=trusting)
     async with readers.delivering(stranger=stranger):
-        await readers.ask(f"https://{HOST}:{hook.port}/", SubscriberKind.WEBHOOK)
+        await readers.ask(f"https://{HOST}:{hook.port}/", kind)
         await readers.until_quiet()
     assert not hook.got
     assert await readers.rows("select confirmed_at, bounces from subscribers") == [(None, 1)]

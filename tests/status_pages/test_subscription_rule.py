@@ -26,6 +26,7 @@ from leadline.storage.status_pages.rules.subscription import (
     is_mail_address,
     is_public_url,
     notice_of,
+    shown_address,
     wants,
 )
 from tests.support.worlds.page_world import SECRET, facts
@@ -142,6 +143,7 @@ def test_each_fault_names_its_field() -> None:
     cases = [
         (SubscriptionRequest(kind=SubscriberKind.MAIL, address="x"), ["email"]),
         (SubscriptionRequest(kind=SubscriberKind.WEBHOOK, address="http://x/"), ["url"]),
+        (SubscriptionRequest(kind=SubscriberKind.SLACK, address="http://x/"), ["url"]),
         (
             SubscriptionRequest(kind=SubscriberKind.MAIL, address="a@b.co", components=frozenset()),
             ["components"],
@@ -170,3 +172,10 @@ def test_the_hash_of_an_address_ignores_its_case() -> None:
     assert address_hash(SubscriberKind.WEBHOOK, "https://x/A") != address_hash(
         SubscriberKind.WEBHOOK, "https://x/a"
     )
+
+
+def test_the_url_of_a_chat_is_shown_by_its_host_and_its_end() -> None:
+    url = "https://hooks.slack.com/services/T0/B0/secret1234"
+    assert shown_address("slack", url) == "hooks.slack.com/…1234"
+    assert shown_address("webhook", url) == url
+    assert shown_address("mail", "ada@example.com") == "ada@example.com"

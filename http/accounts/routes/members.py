@@ -43,6 +43,7 @@ def _membership(row: MembershipRow) -> Membership:
 def _member(row: MemberRow) -> Member:
     return Member(
         **msgspec.structs.asdict(_membership(row)),
+        from_group=row.group_issuer is not None,
         email=row.email,
         display_name=row.display_name,
         auth_type=auth_type_of(has_password=row.has_password, has_identity=row.has_identity),

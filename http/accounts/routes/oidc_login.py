@@ -6,6 +6,7 @@ except 429 leads to the sign-in page with an error code, never to another site.
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
@@ -23,6 +24,7 @@ from ....probes.oidc.oidc_client import (
 )
 from ....probes.oidc.oidc_settings import OidcSettings
 from ....storage.accounts.queries.auth_policy import auth_policy_in_force
+from ....storage.accounts.queries.group_roles import select_rules_of
 from ....storage.accounts.queries.oidc_settings import select_sign_on
 from ....storage.accounts.rows import FLOW_US, FlowRow
 from ....storage.accounts.rules.access import Need, Permission
@@ -122,10 +124,11 @@ async def handle_callback(ask: Request) -> Response:
             raise Stopped("expired")
         if ask.query.error or not ask.query.code:
             raise Stopped("refused")
-        person = await _vouched(ask, settings, flow)
+        claims = await _vouched(ask, settings, flow)
+        person = person_of(claims, issuer=settings.issuer)
         if flow.link_user is not None:
             return await _link(ask, flow.link_user, person)
-        return await _enter(ask, settings, flow, person)
+        return await _enter(ask, settings, flow, person, claims)
     except Stopped as stopped:
         return _to_sign_in(stopped.word, _flow_cookie(ask, "", 0))
 
@@ -155,8 +158,8 @@ async def _taken(ask: Request) -> FlowRow:
     return flow
 
 
-async def _vouched(ask: Request, settings: OidcSettings, flow: FlowRow) -> OidcPerson:
-    """Returns the person that the provider authenticated. Raises Stopped."""
+async def _vouched(ask: Request, settings: OidcSettings, flow: FlowRow) -> dict[str, Any]:
+    """Returns the claims of the person that the provider authenticated. Raises Stopped."""
     providers = ask.context.providers
     try:
         metadata = await providers.metadata(settings.issuer)
@@ -181,15 +184,17 @@ async def _vouched(ask: Request, settings: OidcSettings, flow: FlowRow) -> OidcP
     )
     if fault_found is not None:
         raise Stopped("refused")
-    if "email" not in claims:
+    async with ask.context.pool.transaction("read_group_roles", read_only=True) as tx:
+        rules = await select_rules_of(tx, settings.issuer)
+    if not {"email", *(rule.claim for rule in rules)} <= claims.keys():
         claims = {**await _more(ask, metadata, tokens, claims["sub"]), **claims}
-    return person_of(claims, issuer=settings.issuer)
+    return claims
 
 
 async def _more(ask: Request, metadata: Metadata, tokens: Tokens, subject: str) -> dict[str, Any]:
     """Returns the UserInfo claims of the same subject (Core 1.0, section 5.3.2).
 
-    Returns no claims if the request fails. The address of the person then stays unknown.
+    Returns no claims if the request fails. The address and the groups then stay unknown.
     """
     try:
         found = await ask_about(ask.context.providers.reach, metadata, tokens)
@@ -199,7 +204,11 @@ async def _more(ask: Request, metadata: Metadata, tokens: Tokens, subject: str) 
 
 
 async def _enter(
-    ask: Request, settings: OidcSettings, flow: FlowRow, person: OidcPerson
+    ask: Request,
+    settings: OidcSettings,
+    flow: FlowRow,
+    person: OidcPerson,
+    claims: Mapping[str, Any],
 ) -> Response:
     context = ask.context
     secret = new_secret()
@@ -208,7 +217,8 @@ async def _enter(
         policy = await auth_policy_in_force(tx, configured_policy(context.options))
     try:
         await context.pool.transact(
-            "sign_on", lambda tx: enter(tx, person, settings, policy, digest(secret), client)
+            "sign_on",
+            lambda tx: enter(tx, person, settings, policy, digest(secret), client, claims),
         )
     except Refused:
         raise Stopped("not_allowed") from None

@@ -72,7 +72,8 @@ class Operation(Schema, frozen=True, kw_only=True):
 
     `error` is the reason of a failure, and `result` the answer of a bundle that was applied. A
     bulk action on monitors succeeds also if single monitors refuse it: `failures` has the first
-    100, and `failed` is their number.
+    100, and `failed` is their number. `act` is its action, `changed` counts the monitors that it
+    changed, and `undone_by` is the operation that undoes it.
     """
 
     id: UUID
@@ -86,6 +87,9 @@ class Operation(Schema, frozen=True, kw_only=True):
     result: BundlePlan | UnsetType = UNSET
     failed: int | UnsetType = UNSET
     failures: list[OperationFailure] | UnsetType = UNSET
+    act: str | UnsetType = UNSET
+    changed: int | UnsetType = UNSET
+    undone_by: UUID | UnsetType = UNSET
 
 
 class CreateProject(RequestSchema, frozen=True, kw_only=True):
@@ -112,6 +116,9 @@ AuthType = Literal["local", "oidc", "both", "none"]
 
 
 class Member(Membership, frozen=True, kw_only=True):
+    """`from_group` is true if groups of the identity provider gave the membership."""
+
+    from_group: bool
     email: str
     display_name: str
     auth_type: AuthType

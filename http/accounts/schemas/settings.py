@@ -1,9 +1,14 @@
 """JSON bodies of settings of the installation."""
 
-from msgspec import UNSET, UnsetType
+from typing import Annotated
+from uuid import UUID
 
+from msgspec import UNSET, Meta, UnsetType
+
+from ....storage.accounts.rules.access import Role
 from ....storage.accounts.rules.auth_policy import RequireTotp
-from ...wire.schema import RequestSchema, Schema, SecretText
+from ....storage.accounts.rules.group_roles import CLAIM_LONGEST, VALUE_LONGEST
+from ...wire.schema import InstantText, RequestSchema, Schema, SecretText
 
 
 class AuthPolicy(Schema, frozen=True, kw_only=True):
@@ -71,3 +76,32 @@ class SetOIDCSettings(RequestSchema, frozen=True, kw_only=True):
     post_logout_url: str | UnsetType = UNSET
     button_label: str | UnsetType = UNSET
     bootstrap_admins: list[str] | UnsetType = UNSET
+
+
+class GroupRole(Schema, frozen=True, kw_only=True):
+    """Role of a group of the identity provider in an organization, or in one of its projects.
+
+    `active` is false if single sign-on uses another issuer now.
+    """
+
+    id: UUID
+    issuer: str
+    claim: str
+    value: str
+    org_id: UUID
+    org_name: str
+    project_id: UUID | UnsetType = UNSET
+    project_name: str | UnsetType = UNSET
+    role: Role
+    active: bool
+    created_at: InstantText
+
+
+class CreateGroupRole(RequestSchema, frozen=True, kw_only=True):
+    """Rule for the present issuer of single sign-on."""
+
+    claim: Annotated[str, Meta(max_length=CLAIM_LONGEST)] = "groups"
+    value: Annotated[str, Meta(max_length=VALUE_LONGEST)]
+    org_id: UUID
+    project_id: UUID | UnsetType = UNSET
+    role: Role

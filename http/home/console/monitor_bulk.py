@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from ....storage.bulk.rows import BulkChange, BulkFailure, BulkObject, BulkReport, BulkRow
-from ....storage.bulk.rules import ARGUMENTS, UNDO, BulkAct, ObjectState
+from ....storage.bulk.rules import ARGUMENTS, TAG_LONGEST, UNDO, BulkAct, ObjectState
 from ....storage.bulk.transactions import CHANGED_SINCE, LOCKED, BulkContext, act_at_once
 from ....storage.core.instant import SECOND, Instant
 from ....storage.core.refusal import Refused, Unavailable
@@ -26,7 +26,6 @@ from ...wire.scope_keys import org_of, project_of
 AT_ONCE_MOST: Final = 20
 FAILURES_SHOWN: Final = 20
 DURATIONS: Final[Mapping[int, str]] = {30: "30 min", 60: "1 h", 240: "4 h", 1_440: "24 h"}
-_TAG_LONGEST: Final = 100
 _WERE: Final = ("was", "were")
 _REASONS: Final = {
     "in_use": "in use by a composite, a monitor or a service",
@@ -111,8 +110,8 @@ def act_given(act: str) -> BulkAct:
 def values_given(ask: Request, act: BulkAct) -> dict[str, str]:
     """Returns the values of the form that the action needs. Raises: Refused if one is invalid."""
     values = {name: stripped(ask, name) for name in ARGUMENTS.get(act, ())}
-    if "tag" in values and len(values["tag"]) > _TAG_LONGEST:
-        raise Refused("invalid", "tag", f"must have at most {_TAG_LONGEST} characters")
+    if "tag" in values and len(values["tag"]) > TAG_LONGEST:
+        raise Refused("invalid", "tag", f"must have at most {TAG_LONGEST} characters")
     if "channel" in values:
         uuid_given(values["channel"])
     if "minutes" in values and whole_number("minutes", value_of(ask, "minutes")) not in DURATIONS:

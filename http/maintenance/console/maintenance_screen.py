@@ -53,12 +53,15 @@ from .maintenance_list import groups, summary
 from .maintenance_weeks import drawn, name_of
 from .preview_table import service_lines
 from .series_panel import CHOICES, is_there, series_lines, series_plan
+from .tagged_maintenance import begin_tagged
 
 _LABELS: Final = {
     "starts_at": "Start",
     "ends_at": "End",
     "reason": "Reason",
     "monitor_id": "Monitor",
+    "tags": "Tags",
+    "public_title": "Public title",
     "timezone": "Time zone",
     "duration_seconds": "End",
     "rrule": "Repeats",
@@ -77,6 +80,8 @@ _FIELDS: Final = {
     "ends_at": "ends",
     "reason": "reason",
     "monitor_id": "monitor",
+    "tags": "tags",
+    "public_title": "title",
     "timezone": "zone",
     "duration_seconds": "ends",
     "rrule": "again",
@@ -99,6 +104,8 @@ class MaintenanceInput:
     reason: str = ""
     again: str = ""
     zone: str = ""
+    tags: str = ""
+    title: str = ""
     field: str = ""
     fault: str = ""
 
@@ -116,7 +123,10 @@ async def render_maintenance(ask: Request) -> Response:
 
 async def submit_maintenance(ask: Request) -> Response:
     typed = MaintenanceInput(
-        *(stripped(ask, name) for name in ("monitor", "starts", "ends", "reason", "again", "zone"))
+        *(
+            stripped(ask, name)
+            for name in ("monitor", "starts", "ends", "reason", "again", "zone", "tags", "title")
+        )
     )
     try:
         done = await _apply(ask, stripped(ask, "act"), await _resolved(ask, typed))
@@ -124,7 +134,8 @@ async def submit_maintenance(ask: Request) -> Response:
         if refused.code in ("forbidden", "not_found"):
             raise
         label = _LABELS.get(refused.field, "")
-        said = _SAID.get(refused.code) or f"{label}: {refused.message}."
+        stated = f"{label}: {refused.message}." if label else f"Not begun: {refused.message}."
+        said = _SAID.get(refused.code) or stated
         for name, word in _LABELS.items():
             said = said.replace(name, word)
         wrong = replace(typed, field=refused.field, fault=said)
@@ -146,6 +157,13 @@ async def _resolved(ask: Request, typed: MaintenanceInput) -> MaintenanceInput:
 
 async def _apply(ask: Request, what: str, typed: MaintenanceInput) -> Response | None:
     match what:
+        case "plan" if typed.tags:
+            async with ask.context.pool.transaction("console_begin_tagged") as tx:
+                plan = _plan_of(typed, tx.now)
+                uid = await begin_tagged(ask, tx, plan, typed.tags, typed.again)
+            return redirect(f"/projects/{ask.ids['projectID']}/monitors/actions/{uid}")
+        case "plan" if typed.again and typed.title:
+            raise Refused("invalid", "public_title", "cannot be combined with Repeats")
         case "plan" if typed.again:
             await _repeat(ask, typed)
             return None
@@ -188,6 +206,7 @@ async def _plan(ask: Request, typed: MaintenanceInput) -> Response | None:
         "starts": typed.starts,
         "ends": typed.ends,
         "reason": typed.reason,
+        "title": typed.title,
     }
     span = f"{exact(plan.starts_at)} to {exact(plan.ends_at)}, {zone_word()}"
     return _confirm(frame, made, hidden, f"{name}, {span}", annuls=False)
@@ -256,6 +275,7 @@ def _plan_of(typed: MaintenanceInput, now: Instant) -> Plan:
         starts_at=_instant("starts_at", typed.starts) if typed.starts else now,
         ends_at=_instant("ends_at", typed.ends),
         reason=typed.reason,
+        public_title=typed.title,
     )
 
 

@@ -59,6 +59,7 @@ def _maintenance_json(row: MaintenanceRow) -> MaintenanceWindow:
         archived_at=known(None if row.archived_at is None else to_text(row.archived_at)),
         cancel_effective_at=known(None if cut is None else to_text(cut)),
         series_id=known(row.series_uid),
+        public_title=known(row.public_title),
     )
 
 
@@ -68,6 +69,7 @@ def _plan(body: CreateMaintenance | PreviewMaintenance) -> Plan:
         starts_at=instant_given("starts_at", body.starts_at),
         ends_at=instant_given("ends_at", body.ends_at),
         reason=body.reason if isinstance(body, CreateMaintenance) else "",
+        public_title=body.public_title.strip() if isinstance(body, CreateMaintenance) else "",
     )
 
 

@@ -1,16 +1,12 @@
 """The list of a project's monitors: selected, and by pages if the caller asks for them."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.slug import is_slug
-from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.monitor_pages import MonitorSelection, select_monitor_page
-from ....storage.monitors.queries.monitors import select_standings, status_of
-from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.monitor import MonitorType
 from ...wire.cursor import page_limit, read_text_cursor, write_text_cursor
 from ...wire.errors import Problem
@@ -22,9 +18,6 @@ from .monitors import may_see_secrets, monitors_json
 
 Q_LONGEST: Final = 200
 VALUES_MOST: Final = 100
-# A page of a status is filled from blocks of this many monitors, because the status of a monitor is
-# computed from its newest result.
-_BLOCK: Final = 500
 
 
 class MonitorsQuery(msgspec.Struct, frozen=True):
@@ -61,7 +54,8 @@ async def list_monitors(ask: Request) -> Response:
 
     async def read() -> _ReadPage:
         async with ask.context.pool.transaction("list_monitors", read_only=True) as tx:
-            rows = await _select(tx, org, project, query, after, None if most is None else most + 1)
+            wanted = None if most is None else most + 1
+            rows = await select_monitor_page(tx, org, project, _selection(query), after, wanted)
             more = most is not None and len(rows) > most
             page = rows[:most]
             body = await monitors_json(ask, tx, page) if page else []
@@ -74,31 +68,14 @@ async def list_monitors(ask: Request) -> Response:
     return Response(body=found.body, headers=headers)
 
 
-async def _select(
-    tx: Tx, org: int, project: int, query: MonitorsQuery, after: str, most: int | None
-) -> list[MonitorRow]:
-    selection = MonitorSelection(
-        types=tuple(query.type), regions=tuple(query.region), tags=tuple(query.tag), q=query.q
+def _selection(query: MonitorsQuery) -> MonitorSelection:
+    return MonitorSelection(
+        types=tuple(query.type),
+        regions=tuple(query.region),
+        tags=tuple(query.tag),
+        q=query.q,
+        statuses=tuple(query.status),
     )
-    if not query.status:
-        return await select_monitor_page(tx, org, project, selection, after, most)
-    found: list[MonitorRow] = []
-    while most is None or len(found) < most:
-        block = await select_monitor_page(tx, org, project, selection, after, _BLOCK)
-        found += await _of_status(tx, block, query.status)
-        if len(block) < _BLOCK:
-            break
-        after = block[-1].slug
-    return found[:most]
-
-
-async def _of_status(
-    tx: Tx, rows: Sequence[MonitorRow], statuses: Sequence[str]
-) -> list[MonitorRow]:
-    standings = await select_standings(tx, [row.key for row in rows], counted=False)
-    return [
-        row for row in rows if status_of(standings.get(row.key), row.type, tx.now).value in statuses
-    ]
 
 
 ROUTES: Final = (

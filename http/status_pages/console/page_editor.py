@@ -133,7 +133,11 @@ async def _apply(ask: Request, form: str, name: str) -> str:
     """Applies the form. Returns the fragment to scroll to."""
     match form:
         case "page":
-            edit = UpdateStatusPage(title=stripped(ask, "title"), visibility=_visibility(ask))
+            edit = UpdateStatusPage(
+                title=stripped(ask, "title"),
+                visibility=_visibility(ask),
+                timezone=stripped(ask, "timezone") or UNSET,
+            )
             await api.update(replace(ask, body=edit))
             return "main"
         case "branding":

@@ -11,6 +11,7 @@ from ....storage.status_pages.queries.status_page_subscribers import (
     count_confirmed,
     find_subscribers,
 )
+from ....storage.status_pages.rules.subscription import shown_address
 from ....storage.status_pages.transactions.unsubscribe import remove_subscriber
 from ...ui.form_values import stripped, uuid_in
 from ...ui.formatting import exactly, number
@@ -49,6 +50,7 @@ async def render_subscriber_list(ask: Request) -> Response:
         is_cut=len(rows) > SHOWN_MOST,
         shown_most=SHOWN_MOST,
         day=_day,
+        address=shown_address,
     )
 
 

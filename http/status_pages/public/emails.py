@@ -1,16 +1,19 @@
-"""E-mails to subscribers of a status page, with the words of the page."""
+"""Messages to subscribers of a status page, with the words of the page."""
 
 from typing import Any, Final
 
+from ....probes.senders.subscriber_chat import ChatMessage
 from ....probes.senders.subscriber_mail import SubscriberMail
 from ....storage.core.instant import to_text
 from ....storage.notifications.rules.notification import NOTICE_EVENT
 from ....storage.status_pages.rules.subscription import CONFIRM_EVENT, SubscriberNotice
-from .page_text import exactly, listed, update_word
+from ....storage.status_pages.transactions.tell_maintenance import MAINTENANCE_EVENT
+from .page_text import MAINTENANCE_STEP, exactly, listed, update_word
 from .urls import Addresses
 
 CONFIRM_LINK: Final = "Confirm subscription"
 INCIDENT_LINK: Final = "View the incident"
+PAGE_LINK: Final = "View the status page"
 
 
 def confirm_address(base: str, token: str) -> str:
@@ -49,8 +52,8 @@ def notice_letter(
         to=to,
         subject=notice_subject(page_title, notice.title),
         paragraphs=notice_paragraphs(notice),
-        link=page.incident(notice.incident),
-        link_text=INCIDENT_LINK,
+        link=_link_of(notice, page),
+        link_text=INCIDENT_LINK if notice.step is None else PAGE_LINK,
         thread=f"{notice.incident}.{page.slug}",
         leave=one_click_address(page.base, token),
         leave_page=leave_address(page.base, token),
@@ -64,6 +67,10 @@ def notice_subject(page_title: str, title: str) -> str:
 
 def notice_paragraphs(notice: SubscriberNotice) -> tuple[str, ...]:
     about = f"Affects: {listed(notice.components)}." if notice.components else ""
+    if notice.step is not None and notice.ends_at is not None:
+        word = MAINTENANCE_STEP[notice.step]
+        when = f"From {exactly(notice.started_at)} to {exactly(notice.ends_at)}."
+        return tuple(part for part in (f"{word}: {notice.title}", when, about) if part)
     parts = (f"{update_word(notice.status)}: {notice.title}", notice.body, about)
     return (*(part for part in parts if part), exactly(notice.at))
 
@@ -79,9 +86,36 @@ def confirm_document(
     }
 
 
+def _link_of(notice: SubscriberNotice, page: Addresses) -> str:
+    """Returns the page of the incident; a maintenance is on the status page itself."""
+    return page.incident(notice.incident) if notice.step is None else page.page
+
+
+def _maintenance_document(
+    page_title: str, notice: SubscriberNotice, page: Addresses, token: str
+) -> dict[str, Any]:
+    assert notice.step is not None, "the notice is of a maintenance"
+    assert notice.ends_at is not None, "the notice is of a maintenance"
+    return {
+        "event": MAINTENANCE_EVENT,
+        "page": _page_link(page_title, page),
+        "maintenance": {
+            "id": str(notice.incident),
+            "title": notice.title,
+            "status": notice.step.value,
+            "starts_at": to_text(notice.started_at),
+            "ends_at": to_text(notice.ends_at),
+        },
+        "components": list(notice.components),
+        "unsubscribe_url": one_click_address(page.base, token),
+    }
+
+
 def notice_document(
     page_title: str, notice: SubscriberNotice, page: Addresses, token: str
 ) -> dict[str, Any]:
+    if notice.step is not None:
+        return _maintenance_document(page_title, notice, page, token)
     return {
         "event": NOTICE_EVENT,
         "page": _page_link(page_title, page),
@@ -101,6 +135,31 @@ def notice_document(
         "components": list(notice.components),
         "unsubscribe_url": one_click_address(page.base, token),
     }
+
+
+def confirm_chat(page_title: str, base: str, token: str) -> ChatMessage:
+    """Returns the message to a channel that somebody subscribed. A member of it confirms."""
+    return ChatMessage(
+        title=f"Confirm the subscription to {page_title}",
+        paragraphs=(
+            f"Somebody requested incident updates from {page_title} for this channel.",
+            "Confirm within 24 hours. If nobody here did, ignore this message.",
+        ),
+        links=((confirm_address(base, token), CONFIRM_LINK),),
+    )
+
+
+def notice_chat(
+    page_title: str, notice: SubscriberNotice, page: Addresses, token: str
+) -> ChatMessage:
+    return ChatMessage(
+        title=notice_subject(page_title, notice.title),
+        paragraphs=notice_paragraphs(notice),
+        links=(
+            (_link_of(notice, page), INCIDENT_LINK if notice.step is None else PAGE_LINK),
+            (leave_address(page.base, token), "Unsubscribe"),
+        ),
+    )
 
 
 def _page_link(title: str, page: Addresses) -> dict[str, str]:

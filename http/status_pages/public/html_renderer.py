@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from ....storage.core.instant import DAY, Instant
 from ....storage.status_pages.rules.branding import Branding, origin_of
+from ....storage.status_pages.rules.page_month import ReportMonth
 from ....storage.status_pages.rules.status_page import (
     Component,
     ComponentDay,
@@ -174,6 +175,35 @@ def history_html(
     )
 
 
+def month_report_html(
+    title: str,
+    branding: Branding,
+    addresses: Addresses,
+    month: ReportMonth,
+    known: Sequence[str],
+    lines: Sequence[object],
+    *,
+    whole: bool,
+) -> bytes:
+    """Returns the report of a month. `known` are all months, latest first."""
+    at = known.index(month.name)
+    return _render(
+        "month_report.html",
+        title,
+        branding,
+        addresses,
+        listed=False,
+        month=month_name(month.name),
+        zone=month.zone,
+        whole=whole,
+        lines=lines,
+        later=(addresses.month(known[at - 1]), month_name(known[at - 1])) if at else None,
+        earlier=(addresses.month(known[at + 1]), month_name(known[at + 1]))
+        if at + 1 < len(known)
+        else None,
+    )
+
+
 def incident_html(
     title: str,
     branding: Branding,
@@ -193,6 +223,13 @@ def incident_html(
         incident=replace(item, about=f"Affects: {words.listed(names)}." if names else ""),
         is_open=incident.resolved_at is None,
     )
+
+
+_KINDS: Final = (
+    ("slack", "Slack: incoming webhook"),
+    ("teams", "Microsoft Teams: webhook of a workflow"),
+    ("webhook", "Webhook: returns the challenge"),
+)
 
 
 def subscribe_html(
@@ -217,7 +254,8 @@ def subscribe_html(
         components=components,
         can_mail=can_mail,
         can_link=can_link,
-        typed={"email": "", "url": "", **typed},
+        kinds=_KINDS,
+        typed={"email": "", "url": "", "kind": "", **typed},
         chosen=chosen,
         wrong={"email": "", "url": "", "component": "", **wrong},
     )

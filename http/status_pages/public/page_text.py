@@ -12,6 +12,7 @@ from typing import Final
 from ....storage.core.availability import Withheld
 from ....storage.core.instant import SECOND, Instant, to_datetime
 from ....storage.incidents.rules.incident import IncidentImpact, IncidentStatus
+from ....storage.status_pages.rules.maintenance_step import MaintenanceStep
 from ....storage.status_pages.rules.status_page import (
     Component,
     ComponentDay,
@@ -47,6 +48,12 @@ INCIDENT_STATUS: Final = {
     IncidentStatus.IDENTIFIED: "Identified",
     IncidentStatus.MONITORING: "Monitoring",
     IncidentStatus.RESOLVED: "Resolved",
+}
+MAINTENANCE_STEP: Final = {
+    MaintenanceStep.SCHEDULED: "Scheduled",
+    MaintenanceStep.IN_PROGRESS: "In progress",
+    MaintenanceStep.COMPLETED: "Completed",
+    MaintenanceStep.CANCELLED: "Cancelled",
 }
 # Title of maintenance without a reason.
 PLANNED: Final = "Planned maintenance"

@@ -17,7 +17,12 @@ from ....storage.status_pages.queries.status_page_subscribers import (
 )
 from ....storage.status_pages.queries.status_pages import select_bindings
 from ....storage.status_pages.rules.branding import Branding
-from ....storage.status_pages.rules.subscription import SubscriberKind, SubscriptionRequest
+from ....storage.status_pages.rules.subscription import (
+    CHATS,
+    SubscriberKind,
+    SubscriptionRequest,
+    shown_address,
+)
 from ...ui.form_routes import page_route
 from ...ui.render import HTML
 from ...wire.errors import Problem
@@ -47,7 +52,8 @@ async def send_form(ask: Request) -> Response:
     if typed.get("url") and typed.get("email"):
         return await _form(ask, ask.form, "url", "give either an e-mail address or a URL")
     try:
-        await request_subscription(ask, _asked(field, typed.get(field, ""), chosen))
+        kind = SubscriberKind.MAIL if field == "email" else _kind(typed.get("kind", ""))
+        await request_subscription(ask, _asked(kind, typed.get(field, ""), chosen))
     except Refused as refused:
         if refused.code != "invalid":
             raise
@@ -63,28 +69,38 @@ async def send_form(ask: Request) -> Response:
         branding,
         addresses,
         page.title,
-        "Check your inbox" if field == "email" else "Confirm your webhook",
-        _ASKED[field],
+        *_ASKED["chat" if kind in CHATS else field],
     )
 
 
-def _asked(field: str, address: str, chosen: Sequence[str]) -> SubscriptionRequest:
+def _kind(text: str) -> SubscriberKind:
+    """Returns the kind of a URL; an absent or unknown one is a webhook."""
+    return next((kind for kind in CHATS if kind == text), SubscriberKind.WEBHOOK)
+
+
+def _asked(kind: SubscriberKind, address: str, chosen: Sequence[str]) -> SubscriptionRequest:
     try:
         components = frozenset(UUID(text) for text in chosen)
     except ValueError:
         raise Refused("invalid", "components", "must be components of the page") from None
-    kind = SubscriberKind.WEBHOOK if field == "url" else SubscriberKind.MAIL
     return SubscriptionRequest(kind=kind, address=address, components=components or None)
 
 
 _ASKED: Final = {
     "email": (
+        "Check your inbox",
         "Check your inbox for a confirmation link. It expires in 24 hours. At most one e-mail"
-        " per address is sent in 10 minutes."
+        " per address is sent in 10 minutes.",
+    ),
+    "chat": (
+        "Check your channel",
+        "We sent a confirmation link to the channel. It expires in 24 hours. At most one message"
+        " per URL is sent in 10 minutes.",
     ),
     "url": (
+        "Confirm your webhook",
         "We sent a challenge to the URL; answer it to confirm. At most one challenge per URL"
-        " is sent in 10 minutes."
+        " is sent in 10 minutes.",
     ),
 }
 _WHY: Final = {
@@ -129,7 +145,8 @@ async def show_confirm(ask: Request) -> Response:
     if found is None or not found.can_confirm:
         return _gone(ask, branding)
     of = f": {listed(found.chosen)}" if found.chosen else ""
-    said = f"{found.address} will receive incident updates of {found.page_title}{of}."
+    address = shown_address(found.kind, found.address)
+    said = f"{address} will receive incident updates of {found.page_title}{of}."
     heading = f"Confirm your subscription to {found.page_title}"
     return _answer_text(
         branding, _home(ask), found.page_title, heading, said, "Confirm subscription"
@@ -169,7 +186,8 @@ async def show_leave(ask: Request) -> Response:
         return _answer_text(
             branding, _home(ask), "", "You are not subscribed", "This subscription has ended."
         )
-    said = f"{found.address} receives incident updates of {found.page_title}."
+    address = shown_address(found.kind, found.address)
+    said = f"{address} receives incident updates of {found.page_title}."
     heading = "Unsubscribe from updates?"
     return _answer_text(branding, _home(ask), found.page_title, heading, said, "Unsubscribe")
 

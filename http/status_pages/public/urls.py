@@ -38,6 +38,11 @@ class Addresses:
         above = "" if self.is_root else f"/status/{self.slug}"
         return self._at(f"{above}/history", month=month, cursor=cursor)
 
+    def month(self, name: str | None = None) -> str:
+        """Returns the URL of the report of a month, by default of the last one that is over."""
+        above = "" if self.is_root else f"/status/{self.slug}"
+        return self._at(f"{above}/month", month=name)
+
     def incident(self, uid: UUID) -> str:
         """Returns the permanent URL of an incident."""
         above = "" if self.is_root else f"/status/{self.slug}"

@@ -7,7 +7,11 @@ from ....storage.core.instant import to_text
 from ....storage.status_pages.queries.status_page_subscribers import SubscriberItem as Row
 from ....storage.status_pages.queries.status_page_subscribers import select_subscribers
 from ....storage.status_pages.queries.status_pages import select_status_page
-from ....storage.status_pages.rules.subscription import SubscriberKind, SubscriptionRequest
+from ....storage.status_pages.rules.subscription import (
+    SubscriberKind,
+    SubscriptionRequest,
+    shown_address,
+)
 from ....storage.status_pages.transactions.edit_pages import EDIT
 from ....storage.status_pages.transactions.unsubscribe import remove_subscriber
 from ...wire.errors import Problem
@@ -33,7 +37,8 @@ def _subscriber_json(row: Row) -> Subscriber:
         id=row.uid,
         status_page_id=row.page_uid,
         email=known(row.address if is_mail else None),
-        url=known(None if is_mail else row.address),
+        url=known(None if is_mail else shown_address(row.kind, row.address)),
+        kind=SubscriberKind(row.kind),
         confirmed_at=known(None if row.confirmed_at is None else to_text(row.confirmed_at)),
         bounces=known(row.bounces or None),
         suspended_at=known(None if row.suspended_at is None else to_text(row.suspended_at)),
@@ -64,8 +69,11 @@ def _asked(body: Subscribe) -> SubscriptionRequest:
     email, url, components = given(body.email), given(body.url), given(body.components)
     if (email is None) == (url is None):
         raise Problem("email: one of email and url is required")
+    kind = SubscriberKind.MAIL if url is None else SubscriberKind(given(body.kind) or "webhook")
+    if url is None and given(body.kind) is not None:
+        raise Problem("kind: applies to a url only")
     return SubscriptionRequest(
-        kind=SubscriberKind.WEBHOOK if email is None else SubscriberKind.MAIL,
+        kind=kind,
         address=str(url if email is None else email),
         components=None if components is None else frozenset(components),
     )

@@ -76,6 +76,7 @@ def _status_page_json(ask: Request, row: PageRow) -> StatusPage:
         domain_proof=known(None if claim is None else missing_proof(claim, ask.context.options)),
         unlisted_token=known(page_token(row, ask.context.keyring) if may_edit else None),
         branding=schemas.PageBranding(**asdict(row.branding)),
+        timezone=row.time_zone,
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
     )
@@ -148,6 +149,7 @@ async def update(ask: Request) -> StatusPage:
             given(body.visibility),
             context.keyring,
             _branding(body),
+            given(body.timezone),
         )
     return _status_page_json(ask, row)
 

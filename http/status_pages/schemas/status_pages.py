@@ -92,7 +92,7 @@ class StatusPage(Schema, frozen=True, kw_only=True):
 
     Without a project it belongs to the organization. `unlisted_token` opens an unlisted page and is
     present for editors. At its `domain` the page is the root. `domain_proof` is present for editors
-    while the proof of another domain is missing.
+    while the proof of another domain is missing. `timezone` is that of the months in its reports.
     """
 
     id: UUID
@@ -105,6 +105,7 @@ class StatusPage(Schema, frozen=True, kw_only=True):
     domain_proof: DomainProof | UnsetType = UNSET
     unlisted_token: str | UnsetType = UNSET
     branding: PageBranding
+    timezone: str
     created_at: InstantText
     updated_at: InstantText
 
@@ -120,6 +121,7 @@ class UpdateStatusPage(RequestSchema, frozen=True, kw_only=True):
     title: PageTitle | UnsetType = UNSET
     visibility: Visibility | UnsetType = UNSET
     branding: PageBrandingRequest | UnsetType = UNSET
+    timezone: str | UnsetType = UNSET
 
 
 class PageDomain(RequestSchema, frozen=True, kw_only=True):

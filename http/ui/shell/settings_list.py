@@ -55,6 +55,7 @@ _INSTALLATION: Final = (
     ("limits", "Organization limits", "/admin/organization-limits", "Monitors, interval, runs"),
     ("policy", "Sign-in policy", "/admin/sign-in-policy", "Passwords, two-factor, sessions"),
     ("sso", "Single sign-on", "/admin/single-sign-on", "OpenID Connect"),
+    ("group-roles", "Roles of groups", "/admin/group-roles", "Groups of the identity provider"),
     ("mail", "Mail server", "/admin/mail", "Sender of e-mail"),
     ("gateway", "SMS and calls", "/admin/gateway", "Gateway for contact methods by phone"),
     ("buttons", "Answers by buttons", "/admin/answer-buttons", "Slack and Telegram"),

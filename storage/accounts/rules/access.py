@@ -152,7 +152,7 @@ _NEEDED = {
     Need.PROJECT_ADMIN: Rank.PROJECT_ADMIN,
     Need.ORG_ADMIN: Rank.ORG_ADMIN,
 }
-_RANKS = {
+RANKS = {
     Role.VIEWER: Rank.VIEWER,
     Role.EDITOR: Rank.EDITOR,
     Role.PROJECT_ADMIN: Rank.PROJECT_ADMIN,
@@ -200,7 +200,7 @@ def rank_in(principal: Principal, scope: Scope) -> Rank:
 def _rank(member: Membership, scope: Scope) -> Rank:
     if member.organization != scope.organization:
         return Rank.NONE
-    rank = _RANKS[member.role]
+    rank = RANKS[member.role]
     if member.project is not None:
         rank = min(rank, Rank.PROJECT_ADMIN)
     if scope.project is None:
@@ -273,6 +273,6 @@ def actions_fault(actions: list[str] | None, role: Role) -> str | None:
     known = {grant.value for grant in Grant}
     if not actions or any(action not in known for action in actions):
         return "action_unknown"
-    if Grant.CHANGE_RECORD in actions and _RANKS[role] < Rank.EDITOR:
+    if Grant.CHANGE_RECORD in actions and RANKS[role] < Rank.EDITOR:
         return "action_not_granted"
     return None

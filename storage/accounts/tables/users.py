@@ -51,7 +51,7 @@ _DELETE = "delete from users where id = %(id)s"
 
 _MEMBER_COLUMNS = """
 m.org, m.id, m.uid, o.uid, m.user_id, u.uid, m.project, p.uid, m.role::text, m.created_at,
-u.email, u.display_name, u.last_active_at
+u.email, u.display_name, u.last_active_at, m.group_issuer
 """
 _MEMBER_FROM = """
 from memberships m join users u on u.id = m.user_id join organizations o on o.id = m.org
@@ -64,13 +64,17 @@ _MEMBERSHIP = f"""
 select {_MEMBER_COLUMNS} {_MEMBER_FROM} where m.org = %(org)s and m.uid = %(uid)s for update of m
 """
 _INSERT_MEMBERSHIP = """
-insert into memberships (org, uid, user_id, project, role, created_at)
-values (%(org)s, %(uid)s, %(user)s, %(project)s, %(role)s::role, at(%(now)s))
+insert into memberships (org, uid, user_id, project, role, created_at, group_issuer)
+values (%(org)s, %(uid)s, %(user)s, %(project)s, %(role)s::role, at(%(now)s), %(group_issuer)s)
 on conflict do nothing returning id
 """
 _SET_ROLE = """
 update memberships set role = %(role)s::role where org = %(org)s and id = %(id)s
 """
+_TAKE_FROM_GROUPS = """
+update memberships set group_issuer = null where org = %(org)s and id = %(id)s
+"""
+_LOCK_USER = "select id from users where id = %(id)s for update"
 _DELETE_MEMBERSHIP = "delete from memberships where org = %(org)s and id = %(id)s"
 # Where no other membership remains: with their messages that wait, and their threads.
 _DROP_CONTACTS = """
@@ -175,17 +179,36 @@ async def lock_membership(tx: Tx, org: int, uid: UUID) -> MembershipRow | None:
 
 
 async def insert_membership(
-    tx: Tx, org: int, uid: UUID, user: int, project: int | None, role: str
+    tx: Tx,
+    org: int,
+    uid: UUID,
+    user: int,
+    project: int | None,
+    role: str,
+    group_issuer: str | None = None,
 ) -> int | None:
-    """Returns the new key, None if the membership exists."""
+    """Returns the new key, None if the membership exists.
+
+    `group_issuer` is the issuer whose groups give the membership, None if a person gives it.
+    """
+    values = {"org": org, "uid": uid, "user": user, "project": project, "role": role}
     key: int | None = await tx.value(
-        _INSERT_MEMBERSHIP, org=org, uid=uid, user=user, project=project, role=role, now=tx.now
+        _INSERT_MEMBERSHIP, now=tx.now, group_issuer=group_issuer, **values
     )
     return key
 
 
 async def set_role(tx: Tx, org: int, membership: int, role: str) -> None:
     await tx.execute(_SET_ROLE, org=org, id=membership, role=role)
+
+
+async def take_from_groups(tx: Tx, org: int, membership: int) -> None:
+    """Makes a membership that groups gave one that a person gave."""
+    await tx.execute(_TAKE_FROM_GROUPS, org=org, id=membership)
+
+
+async def lock_user(tx: Tx, user: int) -> None:
+    await tx.execute(_LOCK_USER, id=user)
 
 
 async def delete_membership(tx: Tx, row: MembershipRow) -> None:

@@ -58,6 +58,8 @@ async def update_member(
 ) -> MembershipRow:
     """Changes the role of a member. An equal role is not written.
 
+    The groups of an identity provider no longer change a role that a person changed.
+
     Raises:
         Refused not_found, forbidden, invalid, last_org_admin.
     """
@@ -71,6 +73,7 @@ async def update_member(
     if role == before.role:
         return before
     await users.set_role(tx, home.id, before.id, role)
+    await users.take_from_groups(tx, home.id, before.id)
     target = f"membership:{before.uid} user:{before.user_uid} role={before.role}->{role}"
     await audit(tx, principal, home.id, "member.update", target)
     return await _locked(tx, home.id, membership)

@@ -4,7 +4,9 @@ An account is found only by issuer and subject and never by an address. A local 
 identity only from its own session.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -21,10 +23,12 @@ from ..rules.auth_policy import AuthPolicy, is_allowed
 from ..rules.oidc_claim import OidcPerson, is_bootstrap_admin
 from ..tables import sessions, user_identities, users
 from ..tables import user_identities as identities
+from .apply_group_roles import apply_group_roles
 from .authorize import NOT_FOUND, audit, demand
 
 IDENTITY_TAKEN: Final = "identity_taken"
 NOT_ALLOWED: Final = "domain_not_allowed"
+NO_CLAIMS: Final[Mapping[str, Any]] = MappingProxyType({})
 OWN: Final = Permission(Need.SESSION)
 
 
@@ -35,8 +39,11 @@ async def enter(
     policy: AuthPolicy,
     token_hash: bytes,
     client: str,
+    claims: Mapping[str, Any] = NO_CLAIMS,
 ) -> None:
     """Creates a session, and an account if the identity has none.
+
+    `claims` are those of the provider; their groups change memberships as `apply_group_roles`.
 
     Raises:
         Refused domain_not_allowed if a new account cannot have the address.
@@ -53,6 +60,7 @@ async def enter(
         await users.set_global_admin(tx, user.id, admin=True)
         target = f"user:{user.uid} is_global_admin=False->True bootstrap"
         await audit(tx, _principal(user), INSTANCE, "user.update", target)
+    await apply_group_roles(tx, _principal(user), user, person.issuer, claims)
     expires = Instant(tx.now + policy.session_ttl_seconds * SECOND)
     await sessions.insert_session(
         tx, token_hash, uuid7(), user.id, client, expires, issuer=person.issuer

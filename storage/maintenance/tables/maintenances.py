@@ -16,7 +16,7 @@ from ..rows import MaintenanceRow
 
 _COLUMNS = """
 x.org, x.id, x.uid, x.project, p.uid, x.monitor, m.uid, x.starts_at, x.ends_at, x.reason,
-x.created_at, x.archived_at, x.cancel_effective_at, z.uid
+x.created_at, x.archived_at, x.cancel_effective_at, z.uid, x.public_title
 """
 _FROM = """
 from maintenances x join projects p on p.org = x.org and p.id = x.project
@@ -33,9 +33,9 @@ where org = %(org)s and project = %(project)s and archived_at is null
 """
 _INSERT = """
 insert into maintenances (org, uid, project, monitor, starts_at, ends_at, reason, series,
-  created_at)
+  public_title, created_at)
 values (%(org)s, %(uid)s, %(project)s, %(monitor)s, at(%(starts)s), at(%(ends)s), %(reason)s,
-  %(series)s, at(%(now)s))
+  %(series)s, %(public_title)s, at(%(now)s))
 """
 _CUT_SHORT = """
 update maintenances set cancel_effective_at = at(%(now)s) where org = %(org)s and id = %(id)s
@@ -114,7 +114,7 @@ async def count_to_come(tx: Tx, org: int, project: int) -> int:
 
 async def insert_maintenance(tx: Tx, values: dict[str, Any]) -> UUID:
     uid = uuid7()
-    await tx.execute(_INSERT, **values, uid=uid, now=tx.now)
+    await tx.execute(_INSERT, **{"public_title": None, **values}, uid=uid, now=tx.now)
     return uid
 
 

@@ -16,7 +16,7 @@ from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.instant import Instant, to_text
 from ...core.key import MonitorKey
-from ...core.naming import text_rule_broken
+from ...core.naming import text_rule_broken, words_fault
 from ...core.refusal import Refused, expect
 from ...core.time_span import TimeSpan, by_day
 from ...engine.pools import Tx
@@ -40,12 +40,16 @@ EDIT: Final = Permission(Need.EDITOR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Requested maintenance. `monitor` None covers the whole project."""
+    """Requested maintenance. `monitor` None covers the whole project.
+
+    Status pages notify their subscribers by `public_title`, unless it is empty.
+    """
 
     starts_at: Instant
     ends_at: Instant
     monitor: UUID | None = None
     reason: str = ""
+    public_title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ async def announce(
             "ends": plan.ends_at,
             "reason": plan.reason,
             "series": None,
+            "public_title": plan.public_title or None,
         },
     )
     row = await _written(tx, uid)
@@ -324,6 +329,7 @@ def _check(plan: Plan, now: Instant) -> None:
     if fault is not None:
         raise Refused("invalid", *fault)
     expect("reason", text_rule_broken(plan.reason))
+    expect("public_title", words_fault(plan.public_title))
 
 
 def _target(row: MaintenanceRow) -> str:

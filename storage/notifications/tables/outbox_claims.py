@@ -103,7 +103,7 @@ _LOCK_DUE = """
 select e.org, e.id, e.destination, e.stream, e.thread, e.attempts, e.lease is not null,
   e.topic = 'subscription', exists (
     select from destinations d join subscribers s on s.org = d.org and s.id = d.subscriber
-    where d.org = e.org and d.id = e.destination and s.kind = 'webhook')
+    where d.org = e.org and d.id = e.destination and s.kind <> 'mail')
 from unnest(%(orgs)s::int[], %(destinations)s::int[], %(counts)s::int[]) as t(org, destination, n)
 cross join lateral (
   select o.org, o.id, o.destination, o.stream, o.thread, o.attempts, o.lease, o.topic from outbox o
@@ -132,7 +132,7 @@ _BACKLOG = f"""
 select u.pending, u.dead,
   (select count(*) from destinations d where d.failures > 0
      and not exists (select from subscribers s where s.org = d.org and s.id = d.subscriber
-       and (s.kind = 'webhook' or s.confirmed_at is null))),
+       and (s.kind <> 'mail' or s.confirmed_at is null))),
   (select min(a.due_at) {_FREE_TO_GO})
 from (
   select count(*) filter (where status = 'pending') as pending,

@@ -138,7 +138,7 @@ def _limit(delivery: LeasedDelivery, outcome: DeliveryOutcome, max_attempts: int
 
 
 def _is_visitors_webhook(delivery: LeasedDelivery) -> bool:
-    return delivery.subscriber is not None and delivery.subscriber.kind == "webhook"
+    return delivery.subscriber is not None and delivery.subscriber.kind != "mail"
 
 
 async def _record_states(

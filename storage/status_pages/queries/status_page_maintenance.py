@@ -17,7 +17,7 @@ MAINTENANCE_MOST: Final = 50
 
 _COMING: Final = """
 select x.uid, p.uid, m.uid, x.monitor, x.project, x.starts_at,
-  least(x.ends_at, x.cancel_effective_at), x.reason, x.created_at
+  least(x.ends_at, x.cancel_effective_at), coalesce(x.public_title, x.reason), x.created_at
 from maintenances x join projects p on p.org = x.org and p.id = x.project
   left join monitors m on m.org = x.org and m.id = x.monitor
 where x.org = %(org)s and x.archived_at is null
@@ -52,6 +52,18 @@ async def select_page_maintenance(
         most=MAINTENANCE_MOST,
     )
     return [_read(row, members, projects) for row in rows]
+
+
+async def affected_components(
+    tx: Tx,
+    org: int,
+    bindings: Sequence[BoundComponent],
+    places: Sequence[tuple[int | None, int]],
+) -> list[tuple[UUID, ...]]:
+    """Returns the components that maintenance of each (monitor or None, project) affects now."""
+    members = await _members(tx, org, bindings)
+    projects = await _projects(tx, org, bindings)
+    return [_about(monitor, project, members, projects) for monitor, project in places]
 
 
 def _read(

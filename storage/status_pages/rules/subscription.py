@@ -16,6 +16,7 @@ import msgspec
 
 from ...core.instant import HOUR, MINUTE, Instant
 from ...incidents.rules.incident import IncidentImpact, IncidentStatus
+from .maintenance_step import MaintenanceStep
 from .status_page import Audience, Incident, PageFrame, affected_names, shown_incidents
 
 CONFIRM_US: Final = 24 * HOUR
@@ -42,6 +43,12 @@ _DOMAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-.")
 class SubscriberKind(StrEnum):
     MAIL = "mail"
     WEBHOOK = "webhook"
+    # Incoming webhooks of chat channels. A member of the channel confirms by a link.
+    SLACK = "slack"
+    TEAMS = "teams"
+
+
+CHATS: Final = frozenset({SubscriberKind.SLACK, SubscriberKind.TEAMS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +63,9 @@ class SubscriptionRequest:
 class SubscriberNotice(msgspec.Struct, frozen=True, kw_only=True):
     """Public update of an incident as the page shows it.
 
-    A note has no status. `components` are the affected component names, empty if the incident has
-    no source.
+    A note has no status. A step of a maintenance has `step` and `ends_at`, its id in place of that
+    of the incident, and its start as `started_at`. `components` are the affected component names,
+    empty if the incident has no source.
     """
 
     incident: UUID
@@ -69,6 +77,8 @@ class SubscriberNotice(msgspec.Struct, frozen=True, kw_only=True):
     at: Instant
     started_at: Instant
     components: tuple[str, ...]
+    step: MaintenanceStep | None = None
+    ends_at: Instant | None = None
 
 
 def asked_faults(asked: SubscriptionRequest) -> list[tuple[str, str]]:
@@ -76,7 +86,7 @@ def asked_faults(asked: SubscriptionRequest) -> list[tuple[str, str]]:
     faults = []
     if asked.kind is SubscriberKind.MAIL and not is_mail_address(asked.address):
         faults.append(("email", "is not an e-mail address"))
-    if asked.kind is SubscriberKind.WEBHOOK and not is_public_url(asked.address):
+    if asked.kind is not SubscriberKind.MAIL and not is_public_url(asked.address):
         faults.append(("url", "must be an https URL, without user and password"))
     if asked.components is not None and not asked.components:
         faults.append(("components", "must name a component, or be left out"))
@@ -119,6 +129,15 @@ def is_public_url(text: str) -> bool:
 def address_key(kind: SubscriberKind, address: str) -> str:
     """Returns the key of an address. Mail addresses ignore case, as common servers do."""
     return address.lower() if kind is SubscriberKind.MAIL else address
+
+
+def shown_address(kind: str, address: str) -> str:
+    """Returns an address as people see it. The URL of a chat is shown by its host and its end,
+    because anyone who has it can post to the channel.
+    """
+    if kind not in CHATS:
+        return address
+    return f"{urlsplit(address).hostname}/…{address[-4:]}"
 
 
 def address_hash(kind: SubscriberKind, address: str) -> bytes:

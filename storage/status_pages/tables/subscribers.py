@@ -23,7 +23,7 @@ select count(*) from (
   select from subscribers s
     join destinations d on d.org = s.org and d.subscriber = s.id
     join outbox o on o.org = d.org and o.destination = d.id and o.status = 'pending'
-  where s.org = %(org)s and s.page = %(page)s and s.kind = 'webhook'
+  where s.org = %(org)s and s.page = %(page)s and s.kind <> 'mail'
     and o.topic = 'subscription' limit %(most)s) as asked
 """
 _ASK: Final = """

@@ -14,6 +14,7 @@ from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_row
 from ...accounts.transactions.authorize_tenant_write import project_of
+from ...core.instant import is_timezone
 from ...core.refusal import Refused, expect
 from ...core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from ...engine.keyring import CannotOpen, CipherContext, Keyring
@@ -76,6 +77,7 @@ async def update_page(
     visibility: Visibility | None,
     keyring: Keyring,
     branding: PageBranding | None = None,
+    time_zone: str | None = None,
 ) -> PageRow:
     """Edits a page. None leaves a field unchanged; an edit without changes is not written.
 
@@ -88,12 +90,19 @@ async def update_page(
     fault = None if branding is None else page_branding_fault(branding)
     if fault is not None:
         raise Refused("invalid", f"branding.{fault[0]}", fault[1])
+    if time_zone is not None and not is_timezone(time_zone):
+        raise Refused("invalid", "timezone", "must be the name of an IANA time zone")
+    zone = before.time_zone if time_zone is None else time_zone
     new_title = before.title if title is None else title
     shown = Visibility(before.visibility) if visibility is None else visibility
     own = before.branding if branding is None else branding
-    if (new_title, shown, own) == (before.title, before.visibility, before.branding):
+    old = (before.title, before.visibility, before.branding, before.time_zone)
+    if (new_title, shown, own, zone) == old:
         return before
     target = page_target(before)
+    if zone != before.time_zone:
+        await status_pages.set_time_zone(tx, before, zone)
+        target += f" timezone={zone}"
     if own != before.branding:
         await status_pages.update_branding(tx, before, own)
         target += " branding"

@@ -57,7 +57,7 @@ async def subscribe(
     if await subscribers.count_subscribers(tx, row.org, row.id) >= SUBSCRIBERS_OF_PAGE_MOST:
         raise Refused("subscriber_quota")
     if (
-        asked.kind is SubscriberKind.WEBHOOK
+        asked.kind is not SubscriberKind.MAIL
         and await subscribers.count_asked_webhooks(tx, row.org, row.id, WEBHOOKS_ASKED_MOST)
         >= WEBHOOKS_ASKED_MOST
     ):

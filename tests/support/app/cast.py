@@ -35,6 +35,7 @@ from leadline.probes.senders.webhook import secret_from
 from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.accounts.tables import api_tokens as tokens
 from leadline.storage.accounts.tables import projects, sessions, users
+from leadline.storage.accounts.tables.group_roles import insert_group_role
 from leadline.storage.accounts.tables.invitations import put_invitation
 from leadline.storage.accounts.tables.operations import PROJECT_DELETE, insert_operation
 from leadline.storage.agents.tables.agent_tokens import insert_agent_token
@@ -562,6 +563,13 @@ class Api:
                 **{"matchers": 'tag="db"', "reason": "known", "ends_at": until, **given}
             )
             return (await create_mute(tx, self.editor, self.project, draft)).uid
+
+    async def new_group_role(self) -> UUID:
+        uid, value = uuid7(), f"group {next(self.numbers)}"
+        async with self.pool.transaction("group_role") as tx:
+            place = (self.orgs["acme"][0], None)
+            await insert_group_role(tx, uid, "https://id.test", "groups", value, place, "viewer")
+        return uid
 
     async def new_incident_template(self, **given: Any) -> UUID:
         """Creates an incident template in the shop."""

@@ -21,7 +21,7 @@ const provider = new Provider(given.issuer, {
     },
   ],
   jwks: { keys: given.keys },
-  claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
+  claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name", "groups"] },
   pkce: { required: () => true },
   cookies: { keys: ["a key of the tests"] },
   features: {
@@ -44,6 +44,17 @@ const provider = new Provider(given.issuer, {
     accountId: id,
     claims: () => ({ sub: id, ...given.people[id] }),
   }),
+});
+// The groups of a person, set by the tests.
+provider.use(async (ctx, next) => {
+  const [, person] = /^\/test\/groups\/(\w+)$/.exec(ctx.path) ?? [];
+  if (person === undefined) return next();
+  const chunks = [];
+  for await (const chunk of ctx.req) chunks.push(chunk);
+  const groups = JSON.parse(Buffer.concat(chunks).toString());
+  if (groups === null) delete given.people[person].groups;
+  else given.people[person].groups = groups;
+  ctx.status = 204;
 });
 provider.on("server_error", (_ctx, error) => console.error(error));
 provider.listen(given.port, "127.0.0.1", () => console.log("listening"));

@@ -24,6 +24,8 @@ PEOPLE = {
     "liar": {"email": "boss@example.com", "email_verified": False, "name": "Liar"},
     "boss": {"email": "Boss@example.com", "email_verified": True, "name": "Boss"},
     "nobody": {},
+    # The tests change their groups.
+    "gus": {"email": "gus@example.com", "email_verified": True, "name": "Gus"},
 }
 
 
@@ -71,6 +73,16 @@ class Provider:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+    def set_groups(self, person: str, groups: Any) -> None:
+        """Sets the claim `groups` of a person, which UserInfo sends. None removes it."""
+        answer = httpx.post(
+            f"{self.issuer}/test/groups/{person}",
+            content=json.dumps(groups),
+            trust_env=False,
+            timeout=30,
+        )
+        assert answer.status_code == 204, answer
 
     def sign_in(self, address: str, person: str, back: str) -> dict[str, str]:
         """Signs in and consents, and returns the parameters of the redirect."""

@@ -15,7 +15,7 @@ from ..routes.oidc_login import Stopped, settings_in_force
 
 
 async def render_signed_out(ask: Request) -> Response:
-    return page("accounts/console/signed_out.html", onward=await _onward(ask))
+    return page("accounts/form/signed_out.html", onward=await _onward(ask))
 
 
 async def _onward(ask: Request) -> str:
