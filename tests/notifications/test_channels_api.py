@@ -247,7 +247,7 @@ async def test_templates_are_previewed_stored_and_removed(api: Api) -> None:
     shown = await answer.get_json()
     assert shown["title"] == "[major] Checkout is down"
     assert shown["lines"] == ["http_status 503", "https://wiki.example.com/checkout"]
-    made = await make(api, **NTFY, **words)
+    made = await make(api, "ntfy", 201, **NTFY, **words)
     assert made["config"]["text_template"] == words["text_template"]
     cleared = await patch(api, made, config={**NTFY, "token": MASK, "title_template": ""})
     assert not cleared["config"].get("title_template")

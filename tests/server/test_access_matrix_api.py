@@ -386,6 +386,7 @@ BODIES: dict[tuple[str, str], Any] = {
     },
     ("PATCH", "/notification-channels/{channelID}"): {"name": "renamed"},
     ("PUT", "/projects/{projectID}/alert-routes"): {},
+    ("POST", "/projects/{projectID}/notification-channels/preview"): {"title_template": "{title}"},
     ("POST", "/projects/{projectID}/alert-routes/test"): {"labels": {"team": "shop"}},
     ("POST", "/projects/{projectID}/mutes"): {
         "matchers": "tag=db",
