@@ -20,7 +20,7 @@ from tests.support.peers.fake_services import service
 from tests.support.processes.ports import refusing_port
 
 TOKEN = "tk_canary5f1c"
-NTFY = {"url": "https://ntfy.example.com", "topic": "ops", "token": TOKEN}
+NTFY: dict[str, Any] = {"url": "https://ntfy.example.com", "topic": "ops", "token": TOKEN}
 
 
 def test_the_types_of_the_wire_are_those_that_there_are_senders_for() -> None:
