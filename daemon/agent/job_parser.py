@@ -9,11 +9,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
+from zoneinfo import available_timezones
 
 import msgspec
+from msgspec import UNSET
 
 from ...probes.check.check import CANARY_TIMEOUT_SECONDS_MOST, INTERVAL_SECONDS, Check, make_check
 from ...probes.check.condition import BadCondition
+from ...probes.check.cron_schedule import CronSchedule, cron_fault, cron_schedule
 from ...probes.jobs.agent_protocol import Generation, Job, run_key, window_job_id
 from ...probes.jobs.envelope import BadEnvelope, Contents, open_envelope
 from .offline_schedule import KnownCheck
@@ -102,6 +105,7 @@ def read_task(raw: Mapping[str, Any], token: str, number: int) -> AgentJob:
         interval=job.interval_seconds * SECOND,
         timeout=job.timeout_seconds * SECOND,
         check=_check(job, _contents(raw, job, token)),
+        schedule=_schedule(job),
     )
     due, lease_until = micros_of(job.due_at), micros_of(job.lease_expires_at)
     is_window = job.job_id == window_job_id(job.monitor_id, due, job.revision)
@@ -144,6 +148,15 @@ def _read(raw: Mapping[str, Any]) -> Job:
     if not 1 <= job.timeout_seconds <= CANARY_TIMEOUT_SECONDS_MOST:
         raise RefusedJob("unreadable", "its timeout is out of bounds")
     return job
+
+
+def _schedule(job: Job) -> CronSchedule | None:
+    if job.schedule is UNSET:
+        return None
+    zone = job.timezone or "UTC"
+    if cron_fault(job.schedule) is not None or zone not in available_timezones():
+        raise RefusedJob("unreadable", "its schedule cannot be read")
+    return cron_schedule(job.schedule, zone)
 
 
 def _contents(raw: Mapping[str, Any], job: Job, token: str) -> Contents:

@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from ...probes.check.check import Check
+from ...probes.check.cron_schedule import CronSchedule
 from ...probes.check.monitor_spec import MonitorType
 
 # Further monitors run while connected, but not offline.
@@ -23,7 +24,10 @@ UNSEEN_US_LEAST: Final = 600_000_000
 
 @dataclass(frozen=True, slots=True)
 class KnownCheck:
-    """Definition of a monitor, due at `anchor + k * interval`. Durations are µs."""
+    """Definition of a monitor, due at `anchor + k * interval` or by a schedule. Durations are µs.
+
+    With a schedule, `interval` is the shortest distance of its due instants, at most a day.
+    """
 
     monitor: UUID
     revision: int
@@ -31,13 +35,27 @@ class KnownCheck:
     interval: int
     timeout: int
     check: Check
+    schedule: CronSchedule | None = None
 
     def claimable_until(self, due: int) -> int:
         return due + min(self.interval, CLAIMABLE_US_MOST)
 
     def newest_due(self, now: int) -> int:
         """Returns the last due instant up to `now`. Before the first it is less than the anchor."""
+        if self.schedule is not None:
+            return self.schedule.last_through(now)
         return self.anchor + (now - self.anchor) // self.interval * self.interval
+
+    def next_due(self, now: int) -> int:
+        """Returns the first due instant after `now`."""
+        if self.schedule is not None:
+            return self.schedule.next_after(now)
+        return max(self.newest_due(now) + self.interval, self.anchor)
+
+    @property
+    def longest(self) -> int:
+        """Longest distance of two due instants."""
+        return self.interval if self.schedule is None else self.schedule.longest_us
 
 
 @dataclass(slots=True)
@@ -114,10 +132,7 @@ class OfflineSchedule:
     def next_due(self, now: int) -> int | None:
         """Returns when `claim_due` has the next window, or None without monitors."""
         return min(
-            (
-                max(definition.newest_due(now) + definition.interval, definition.anchor)
-                for definition in (known.definition for known in self._monitors.values())
-            ),
+            (known.definition.next_due(now) for known in self._monitors.values()),
             default=None,
         )
 
@@ -128,7 +143,7 @@ class OfflineSchedule:
             monitor
             for monitor, known in self._monitors.items()
             if self._connected_us - known.seen_at
-            >= max(known.definition.interval * UNSEEN_INTERVALS, UNSEEN_US_LEAST)
+            >= max(known.definition.longest * UNSEEN_INTERVALS, UNSEEN_US_LEAST)
         ]
         for monitor in gone:
             del self._monitors[monitor]

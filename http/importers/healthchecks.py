@@ -1,25 +1,15 @@
 """Import of Healthchecks from the answer of `GET /api/v3/checks/`. Checks become push monitors."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ...storage.monitors.rules.monitor import MonitorType, schedule_fault
 from .import_result import CannotImport, ImportResult
 from .json_file import BadJson, read_json
 from .source import Source
 
 _DAY: Final = 86_400
-_EVERY: Final = (
-    (re.compile(r"\*/(\d{1,2}) \* \* \* \*"), 60),
-    (re.compile(r"\d{1,2} \*/(\d{1,2}) \* \* \*"), 3_600),
-)
-_FIXED: Final = (
-    (re.compile(r"\* \* \* \* \*"), 60),
-    (re.compile(r"\d{1,2} \* \* \* \*"), 3_600),
-    (re.compile(r"\d{1,2} \d{1,2} \* \* \*"), _DAY),
-)
-
 # Fields that the server computes or records, and the URLs of a check.
 _STATE: Final = (
     "uuid",
@@ -66,15 +56,9 @@ def read_healthchecks(path: Path) -> ImportResult:
 def _take(found: ImportResult, one: Source) -> None:
     name = str(one.get("name") or one.get("slug") or "unnamed")
     lost: list[str] = []
-    interval = _interval(one)
-    if interval is None:
-        found.skip(name, f"its schedule {one.get('schedule')} is no interval")
-        return
-    if one.get("schedule"):
-        zone = one.get("tz") or "UTC"
-        lost.append(f"its schedule {one['schedule']} ({zone}): every {interval} s is expected")
-    if interval > _DAY:
-        found.skip(name, f"is expected every {interval} s, and a day is the longest here")
+    when = _when(one)
+    if isinstance(when, str):
+        found.skip(name, when)
         return
     grace = int(one.get("grace") or 0)
     if grace > _DAY:
@@ -84,8 +68,8 @@ def _take(found: ImportResult, one: Source) -> None:
         "type": "push",
         "description": " ".join(str(one.get("desc") or "").split())[:200],
         "tags": list(dict.fromkeys(str(one.get("tags") or "").split())),
-        "interval_seconds": interval,
-        "grace_seconds": min(grace, _DAY),
+        **when,
+        "grace_seconds": max(min(grace, _DAY), 1 if "schedule" in when else 0),
         "enabled": one.get("status") != "paused",
     }
     config = _keywords(one, lost)
@@ -111,18 +95,16 @@ def _lines_of(words: object) -> str:
     return "\n".join(word for part in str(words or "").split(",") if (word := part.strip()))
 
 
-def _interval(one: Mapping[str, Any]) -> int | None:
-    """Returns the seconds between expected pings, None if a schedule has no fixed interval."""
-    schedule = one.get("schedule")
-    if not schedule:
-        return int(one.get("timeout") or _DAY)
-    for pattern, unit in _EVERY:
-        match = pattern.fullmatch(str(schedule))
-        if match is not None:
-            count = int(match[1])
-            # If the count does not divide the hour or the day, its last interval is shorter.
-            return count * unit if count and (60 if unit == 60 else 24) % count == 0 else None
-    for pattern, seconds in _FIXED:
-        if pattern.fullmatch(str(schedule)):
-            return seconds
-    return None
+def _when(one: Mapping[str, Any]) -> dict[str, Any] | str:
+    """Returns the interval or the schedule of a check, or why it has none here."""
+    expression, zone = str(one.get("schedule") or "").strip(), str(one.get("tz") or "UTC")
+    if not expression:
+        interval = int(one.get("timeout") or _DAY)
+        if interval > _DAY:
+            return f"is expected every {interval} s, and a day is the longest here"
+        return {"interval_seconds": interval}
+    timezone = "" if zone == "UTC" else zone
+    broken = schedule_fault(MonitorType.PUSH, expression, timezone)
+    if broken is not None:
+        return f"its schedule {expression} ({zone}): {broken[0]} {broken[1]}"
+    return {"schedule": expression, "timezone": timezone}

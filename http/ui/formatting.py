@@ -92,6 +92,11 @@ def setting(seconds: int) -> str:
     return f"{number(seconds)}{GAP}s"
 
 
+def rhythm(interval_seconds: int, schedule: str, timezone: str) -> str:
+    """Returns the interval of a monitor, or its cron expression with the time zone."""
+    return f"{schedule} ({timezone or 'UTC'})" if schedule else setting(interval_seconds)
+
+
 def clock(at: Instant, *, seconds: bool = True) -> str:
     return time_of_day(local(at), seconds=seconds)
 

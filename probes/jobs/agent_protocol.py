@@ -55,6 +55,8 @@ CAPABILITY: Final = {
 }
 # Capability that an agent must declare to receive tests of checks before they are saved.
 CHECK_TEST: Final = "check_test@1"
+# Capability that an agent must declare to receive jobs with a `schedule`.
+CRON_SCHEDULE: Final = "cron_schedule@1"
 _DOCUMENTS: Final = {
     MonitorType.SYNTHETIC.value: Generation.SCENARIOS,
     MonitorType.ASYNC_CANARY.value: Generation.WORKFLOWS,
@@ -85,13 +87,17 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     revision: int
     timeout_seconds: int
     interval_seconds: int
-    # Grid of the windows: due instants are `anchor + k * interval_seconds`.
+    # Grid of the windows: due instants are `anchor + k * interval_seconds`, unless `schedule` is
+    # present.
     anchor: MomentText
     lease_expires_at: MomentText
     carrier: int
     # Present if true: a measured value can contain observed content.
     show_values: bool | UnsetType = UNSET
     envelope: Envelope | UnsetType = UNSET
+    # Cron expression of the windows and its IANA time zone, only for agents with CRON_SCHEDULE.
+    schedule: str | UnsetType = UNSET
+    timezone: str | UnsetType = UNSET
 
 
 class Jobs(msgspec.Struct, frozen=True, kw_only=True):

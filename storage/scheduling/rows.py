@@ -42,6 +42,8 @@ class NewTerm(msgspec.Struct, frozen=True):
     timeout_seconds: int
     grace_seconds: int
     enabled: bool
+    schedule: str
+    timezone: str
 
     @classmethod
     def of(cls, key: MonitorKey, term: ScheduleTerm, from_at: Instant) -> "NewTerm":
@@ -54,6 +56,8 @@ class NewTerm(msgspec.Struct, frozen=True):
             term.timeout_us // 1_000_000,
             term.grace_us // 1_000_000,
             term.enabled,
+            term.schedule,
+            term.timezone,
         )
 
     def not_before(self, instant: Instant) -> "NewTerm":

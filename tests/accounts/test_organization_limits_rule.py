@@ -34,6 +34,7 @@ class Made:
     type: str = "http"
     enabled: bool = True
     interval_seconds: int = 60
+    schedule: str = ""
     failure_threshold: int = 1
     confirm_interval_seconds: int = 10
 

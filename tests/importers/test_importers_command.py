@@ -260,7 +260,8 @@ def test_healthchecks(tmp_path: Path) -> None:
             "checks": [
                 {**check, "timeout": 86_400, "status": "up"},
                 {**check, "name": "Quarters", "schedule": "*/15 * * * *", "tz": "UTC"},
-                {**check, "name": "Odd", "schedule": "*/7 * * * *", "tz": "UTC"},
+                {**check, "name": "Odd", "schedule": "*/7 * * * *", "tz": "Europe/Riga"},
+                {**check, "name": "Calendar", "schedule": "Mon 10:00", "tz": "UTC"},
                 {**check, "name": "Weekly", "timeout": 604_800},
                 {**check, "name": "Paused", "timeout": 60, "status": "paused", "grace": 200_000},
                 {
@@ -290,7 +291,9 @@ def test_healthchecks(tmp_path: Path) -> None:
         "interval_seconds": 86_400,
         "grace_seconds": 600,
     }
-    assert found.monitors["quarters"]["interval_seconds"] == 900
+    assert found.monitors["quarters"]["schedule"] == "*/15 * * * *"
+    assert "interval_seconds" not in found.monitors["quarters"]
+    assert found.monitors["odd"]["timezone"] == "Europe/Riga"
     words = {"success_keywords": "done\nok", "failure_keywords": "ERROR"}
     assert found.monitors["words"]["config"] == words
     assert found.monitors["ignoring"]["config"] == {"success_keywords": "done"}
@@ -298,7 +301,7 @@ def test_healthchecks(tmp_path: Path) -> None:
     assert "config" not in found.monitors["subject"]
     assert found.monitors["paused"]["grace_seconds"] == 86_400
     assert found.monitors["paused"]["enabled"] is False
-    assert {name for name, (kept, _) in lost(found).items() if not kept} == {"Odd", "Weekly"}
+    assert {name for name, (kept, _) in lost(found).items() if not kept} == {"Calendar", "Weekly"}
 
 
 PROMETHEUS = """

@@ -28,7 +28,7 @@ def heartbeat(seconds: int) -> IncomingResult:
     return IncomingResult(org=1, monitor=1, shard=1, ts=ts, up=True, source=ResultSource.PUSH)
 
 
-def standing_until(quiet_until: Instant | None) -> CachedState:
+def standing_since(heard_at: Instant | None) -> CachedState:
     return CachedState(
         version=1,
         status=MonitorStatus.UP,
@@ -37,26 +37,24 @@ def standing_until(quiet_until: Instant | None) -> CachedState:
         monitor_uid=UUID(int=1),
         project_uid=UUID(int=2),
         project=1,
-        quiet_until=quiet_until,
-        patience_us=60 * SECOND,
+        heard_at=heard_at,
         terms=(TERM,),
     )
 
 
 def test_a_heartbeat_that_was_overtaken_still_covers_its_own_window() -> None:
-    standing = standing_until(Instant(NOW + (61 + 60) * SECOND))
+    standing = standing_since(Instant(NOW + 61 * SECOND))
     # The newer one came at 61 s, when the window due at 0 s had just ended.
     assert standing.windows_of(heartbeat(59)) == (NOW,)
 
 
 def test_only_a_heartbeat_moves_the_deadline_and_only_forward() -> None:
-    deadline = Instant(NOW + 121 * SECOND)
-    standing = standing_until(deadline)
+    standing = standing_since(Instant(NOW + 61 * SECOND))
     run = IncomingResult(org=1, monitor=1, shard=1, ts=Instant(NOW + 90 * SECOND), up=True)
     assert standing.heard(run) == standing
     assert standing.heard(heartbeat(59)) == standing
-    assert standing.heard(heartbeat(62)) == standing_until(Instant(NOW + 122 * SECOND))
-    assert standing_until(None).heard(heartbeat(61)) == standing
+    assert standing.heard(heartbeat(62)) == standing_since(Instant(NOW + 62 * SECOND))
+    assert standing_since(None).heard(heartbeat(61)) == standing
 
 
 def test_a_window_with_a_heartbeat_in_it_is_never_called_missed() -> None:

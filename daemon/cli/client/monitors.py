@@ -74,7 +74,7 @@ def list_(
             one["slug"],
             one["name"],
             one["type"],
-            span(one["interval_seconds"]),
+            _rhythm(one),
             one["target"],
         )
         for one in found
@@ -116,6 +116,11 @@ def show_monitor(session: Session, monitor: str, project: str | None) -> None:
     print_table([*columns, Column("MESSAGE", cut=True)], rows, "No results yet.")
 
 
+def _rhythm(one: dict[str, Any]) -> str:
+    """Returns the interval, or the cron expression. An older server sends no schedule."""
+    return one.get("schedule") or span(one["interval_seconds"])
+
+
 def _fields(found: dict[str, Any]) -> list[tuple[str, Any]]:
     management = found.get("management", {})
     owner = management.get("provider") or management.get("source", "")
@@ -128,7 +133,8 @@ def _fields(found: dict[str, Any]) -> list[tuple[str, Any]]:
         ("Target", found["target"]),
         ("Description", found.get("description", "")),
         ("Region", found["region"]),
-        ("Every", span(found["interval_seconds"])),
+        ("Every", _rhythm(found)),
+        ("Next due", found.get("next_due_at")),
         ("Timeout", span(found["timeout_seconds"])),
         ("Failures until down", found["failure_threshold"]),
         ("Successes until up", found.get("recovery_threshold")),
@@ -259,6 +265,6 @@ def add(session: Session, name: str, project: str | None, **given: Any) -> None:
     if session.as_json:
         print_json(made)
         return
-    click.echo(f"Added {made['slug']} ({made['type']}, every {span(made['interval_seconds'])})")
+    click.echo(f"Added {made['slug']} ({made['type']}, every {_rhythm(made)})")
     if made.get("push_url"):
         click.echo(f"It waits for requests to {made['push_url']}")

@@ -17,6 +17,7 @@ from msgspec import UNSET, Meta
 from ....probes.jobs.agent_protocol import (
     CAPABILITY,
     CHECK_TEST,
+    CRON_SCHEDULE,
     INSTANCE_HEADER,
     JOBS_MOST,
     KINDS_HEADER,
@@ -70,7 +71,7 @@ from .check_test_jobs import accept_test, test_jobs
 
 log = logging.getLogger("leadline.agents")
 
-_KNOWN_KINDS: Final = frozenset({*CAPABILITY.values(), CHECK_TEST})
+_KNOWN_KINDS: Final = frozenset({*CAPABILITY.values(), CHECK_TEST, CRON_SCHEDULE})
 # Reason for a result that PostgreSQL rejects. The log contains the cause.
 _NOT_STORED: Final = "cannot be stored at its instant"
 Region = Annotated[str, Meta(min_length=1, max_length=63)]
@@ -182,7 +183,7 @@ def _monitors_by_uid(run: ClaimedJobs) -> dict[str, str]:
 
 def _job(run: ClaimedJobs, material: OpenedConfig, token: str) -> Job:
     d = run.definition
-    anchor = anchor_for(d.uid, d.interval_seconds * SECOND, run.due)
+    anchor = run.due if d.schedule else anchor_for(d.uid, d.interval_seconds * SECOND, run.due)
     job = Job(
         job_id=run.job or window_job_id(d.uid, run.due, d.revision),
         monitor_id=d.uid,
@@ -200,6 +201,8 @@ def _job(run: ClaimedJobs, material: OpenedConfig, token: str) -> Job:
         lease_expires_at=to_text(run.lease_until),
         carrier=int(run.carrier),
         show_values=d.show_values or UNSET,
+        schedule=d.schedule or UNSET,
+        timezone=(d.timezone or "UTC") if d.schedule else UNSET,
     )
     if run.carrier is Generation.PLAIN:
         return job

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ....probes.check.cron_schedule import cron_schedule
 from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from ....storage.core.refusal import Refused
 from ....storage.monitors.rows import MonitorRow
@@ -96,7 +97,7 @@ def exact_axis(row: MonitorRow, begin: Instant, end: Instant, now: Instant) -> A
     interval_us = row.interval_seconds * SECOND
     length_us = max(end - begin, interval_us)
     if length_us <= RUNS_EACH * interval_us:
-        step_us, origin = interval_us, anchor_for(row.uid, interval_us, now)
+        step_us, origin = interval_us, grid_origin(row, now)
     else:
         fine_us = length_us // STEPS_MOST if length_us <= UNCOUNTED_US else DAY
         least_us = max(2 * interval_us, fine_us)
@@ -112,6 +113,13 @@ def young_axis(row: MonitorRow, now: Instant) -> Axis | None:
     if axis.step_us != row.interval_seconds * SECOND or axis.many >= RUNS_EACH:
         return None
     return Axis(axis.from_at, axis.step_us, max(axis.many + RUNS_AHEAD, STEPS_LEAST))
+
+
+def grid_origin(row: MonitorRow, now: Instant) -> Instant:
+    """Returns the last due instant, from which steps of the interval contain one run each."""
+    if row.schedule:
+        return Instant(cron_schedule(row.schedule, row.timezone).last_through(now))
+    return anchor_for(row.uid, row.interval_seconds * SECOND, now)
 
 
 def since_creation(axis: Axis, created_at: Instant) -> Axis:

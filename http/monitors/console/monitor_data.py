@@ -46,12 +46,12 @@ from ....storage.results.queries.results import (
 )
 from ....storage.results.rows import PushBodyRow
 from ....storage.scheduling.queries.region_list import select_regions
-from ....storage.scheduling.rules.run_schedule import anchor_for, next_window
+from ....storage.scheduling.rules.run_schedule import longest_us, next_window
 from ...ui.monitor_status import MonitorStatusText, is_checked, shown
 from ...ui.shell.page_layout import PageLayout, frame_of
 from ...ui.time_slots import Axis
 from ...wire.route import Request
-from .latency_range import LatencyRange, axis_of_range, young_axis
+from .latency_range import LatencyRange, axis_of_range, grid_origin, young_axis
 from .outage_trail import OutageTrail, select_trail
 from .run_rows import RUNS_SHOWN
 
@@ -183,12 +183,8 @@ def course_axis(row: MonitorRow, now: Instant) -> Axis:
     together = -(-length_us // (SLOTS_MOST * interval_us))
     step_us = interval_us * together
     many = max(length_us // step_us, 1)
-    until = now + step_us - (now - _anchor(row, now)) % step_us
+    until = now + step_us - (now - grid_origin(row, now)) % step_us
     return Axis(Instant(until - many * step_us), step_us, many)
-
-
-def _anchor(row: MonitorRow, now: Instant) -> Instant:
-    return anchor_for(row.uid, row.interval_seconds * SECOND, now)
 
 
 def is_probed(row: MonitorRow) -> bool:
@@ -197,7 +193,7 @@ def is_probed(row: MonitorRow) -> bool:
 
 def held_us(row: MonitorRow) -> int:
     """Returns for how long a result of the monitor is fresh, in microseconds."""
-    interval_us = row.interval_seconds * SECOND
+    interval_us = longest_us(row.interval_seconds, row.schedule, row.timezone)
     if row.type == MonitorType.PUSH:
         return interval_us + row.grace_seconds * SECOND
     return freshness_us(interval_us)

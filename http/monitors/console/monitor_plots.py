@@ -24,7 +24,7 @@ from ...ui.formatting import (
     duration,
     number,
     percent,
-    setting,
+    rhythm,
     short_day,
     utc_day,
 )
@@ -131,7 +131,7 @@ def course_plot(facts: MonitorFacts) -> ResultsPlot:
     title = "Since it started" if young else named
     return ResultsPlot(
         title,
-        f"every {setting(facts.row.interval_seconds)}{each}{_sealed_to(facts)}",
+        f"{_every(facts)}{each}{_sealed_to(facts)}",
         strip(shown, "Check results", beat_title),
         ledger(runs, totals, run_title),
         _times(axis, "created" if young else ""),
@@ -139,6 +139,12 @@ def course_plot(facts: MonitorFacts) -> ResultsPlot:
         _course_table(facts),
         _refused(facts),
     )
+
+
+def _every(facts: MonitorFacts) -> str:
+    row = facts.row
+    words = rhythm(row.interval_seconds, row.schedule, row.timezone)
+    return f"schedule {words}" if row.schedule else f"every {words}"
 
 
 def _refused(facts: MonitorFacts) -> list[tuple[str, str]]:

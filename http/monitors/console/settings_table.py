@@ -12,12 +12,14 @@ from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.fields import CONFIRMED, DEFAULTS, FIELDS, FLAGS, NUMBERS, TEXTS
 from ....storage.monitors.rules.monitor import MonitorType
 from ...ui.form_values import uuid_or_none
-from ...ui.formatting import count, label, setting
+from ...ui.formatting import count, label, rhythm, setting
 
 Line = tuple[str, str, bool]
 # Fields that have their own line, here or next to the status.
 _SHOWN = {
     "interval_seconds",
+    "schedule",
+    "timezone",
     "grace_seconds",
     "timeout_seconds",
     "failure_threshold",
@@ -73,13 +75,15 @@ def settings(row: MonitorRow, names: Mapping[str, str]) -> list[Line]:
 
 
 def _schedule(row: MonitorRow) -> list[Line]:
-    every = setting(row.interval_seconds)
+    every = rhythm(row.interval_seconds, row.schedule, row.timezone)
+    name = "Schedule" if row.schedule else "Interval"
     if row.type == MonitorType.PUSH:
-        found = [("Expected interval", f"{every}, grace {setting(row.grace_seconds)}", False)]
+        name = "Schedule" if row.schedule else "Expected interval"
+        found = [(name, f"{every}, grace {setting(row.grace_seconds)}", False)]
     elif row.type == MonitorType.COMPOSITE:
-        found = [("Interval", every, False)]
+        found = [(name, every, False)]
     else:
-        found = [("Interval", f"{every}, timeout {setting(row.timeout_seconds)}", False)]
+        found = [(name, f"{every}, timeout {setting(row.timeout_seconds)}", False)]
         if row.retries:
             found.append(("Retries", f"{row.retries} within one check", False))
     down = count(row.failure_threshold, "failure")

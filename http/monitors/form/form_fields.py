@@ -229,7 +229,7 @@ def _common(
         label="Expected interval" if expected else known.label,
         control="number" if name in NUMBERS else "input",
         value=form_value(typed, name),
-        hint=" ".join(filter(None, (_range(bounds, default), hint))),
+        hint=" ".join(filter(None, (_range(bounds, default) if name in NUMBERS else "", hint))),
         unit="s" if bounds.unit == "seconds" else "",
         error=errors.get(name, ""),
     )

@@ -25,6 +25,7 @@ from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ....storage.monitors.queries.monitors import (
     MonitorStatusRow,
+    next_due_of,
     select_monitor,
     select_standings,
     select_uids,
@@ -238,6 +239,7 @@ def _monitor_json(
         config=visible_config(row, ask.context.keyring, may_write=may_write),
         escalation_policy_id=known(policy),
         status=status_of(standing, row.type, now).value,
+        next_due_at=instant_text(next_due_of(standing, now)),
         push_token=known(token),
         push_url=known(push_url(ask, token) if token else None),
         last_probe_error_reason=known(ProbeErrorReason(trouble.reason) if trouble else None),

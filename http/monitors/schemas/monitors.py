@@ -116,6 +116,8 @@ class Monitor(_ShownFields, frozen=True, kw_only=True):
     config: dict[str, Any]
     escalation_policy_id: UUID | UnsetType = UNSET
     status: Status
+    # Due instant of the next run or report; absent while the monitor is paused.
+    next_due_at: InstantText | UnsetType = UNSET
     consecutive_failures: int
     push_token: str | UnsetType = UNSET
     push_url: str | UnsetType = UNSET

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from ....storage.core.instant import SECOND
 from ....storage.core.key import MonitorKey
 from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.scheduling.rules.run_schedule import longest_us
 from ....storage.services.queries.console_services import MemberRow
 from ....storage.services.rules.epoch import Revision
 from ....storage.services.rules.service_health import (
@@ -70,7 +71,7 @@ def _item(facts: ServiceFacts, newest: Revision, member: MemberRow) -> MemberIte
 
 def held_us(member: MemberRow, policies: Policies) -> int:
     """Returns for how long a result of the member is fresh under the policies, in microseconds."""
-    interval_us = member.interval_seconds * SECOND
+    interval_us = longest_us(member.interval_seconds, member.schedule, member.timezone)
     if member.type == MonitorType.PUSH:
         return interval_us + member.grace_seconds * SECOND
     return max(policies.active_multiplier * interval_us, policies.active_floor_us)

@@ -11,7 +11,13 @@ from uuid import UUID
 import msgspec
 
 from ....probes.check.monitor_spec import MonitorType
-from ....probes.jobs.agent_protocol import CAPABILITY, Generation, generation_of, is_capable
+from ....probes.jobs.agent_protocol import (
+    CAPABILITY,
+    CRON_SCHEDULE,
+    Generation,
+    generation_of,
+    is_capable,
+)
 from ...core.instant import SECOND, Instant
 from ...core.key import MonitorKey
 from ...engine.pools import Tx
@@ -95,7 +101,15 @@ async def _lease_jobs(
     if agent.carrier < Generation.SCENARIOS:
         refused.append(MonitorType.SYNTHETIC)
     plain = agent.carrier < Generation.PASSWORDS
-    jobs = await queues.lease_jobs_out(tx, agent.holder, shards, refused, most, plain=plain)
+    jobs = await queues.lease_jobs_out(
+        tx,
+        agent.holder,
+        shards,
+        refused,
+        most,
+        plain=plain,
+        scheduled=CRON_SCHEDULE in kinds,
+    )
     keys = [MonitorKey((job.org, job.monitor)) for job in jobs]
     carried = await select_carried(tx, keys)
     definitions = await select_definitions(tx, keys)
@@ -151,6 +165,8 @@ def _generation(carried: Carried) -> Generation:
 
 def _fits(carried: Carried | None, carrier: int, kinds: Collection[str]) -> bool:
     if carried is None:
+        return False
+    if carried.has_schedule and CRON_SCHEDULE not in kinds:
         return False
     return _generation(carried) <= carrier and is_capable(carried.type, kinds)
 

@@ -39,7 +39,11 @@ _NESTED: Final = {
 
 
 def brief_monitor(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return _beyond(settings, _OF_MONITOR)
+    brief = _beyond(settings, _OF_MONITOR)
+    if brief.get("schedule"):
+        # It determines the interval.
+        brief.pop("interval_seconds", None)
+    return brief
 
 
 def brief_service(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -155,7 +155,7 @@ async def load_facts(
 def _longest_hold_us(terms: Mapping[MonitorKey, Sequence[ScheduleTerm]], hold: Freshness) -> int:
     return max(
         (
-            max(_freshness_us(term, hold), term.interval_us + term.grace_us)
+            max(_freshness_us(term, hold), term.patience_us)
             for history in terms.values()
             for term in history
         ),
@@ -164,7 +164,7 @@ def _longest_hold_us(terms: Mapping[MonitorKey, Sequence[ScheduleTerm]], hold: F
 
 
 def _freshness_us(term: ScheduleTerm, hold: Freshness) -> int:
-    return freshness_us(term.interval_us, hold.multiplier, hold.floor_us)
+    return freshness_us(term.longest_us, hold.multiplier, hold.floor_us)
 
 
 def _sample(

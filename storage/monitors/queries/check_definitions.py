@@ -15,7 +15,7 @@ _SELECT = """
 select m.org, m.id, m.uid, m.shard, m.type, m.target, m.method, m.interval_seconds,
   m.timeout_seconds, m.retries, m.conditions, m.show_values, m.config::text, m.config_ciphertext,
   m.enabled, m.revision, m.updated_at, coalesce(r.names, '{}'), coalesce(r.uids, '{}'),
-  coalesce(r.sealed, '{}')
+  coalesce(r.sealed, '{}'), m.schedule, m.timezone
 from monitors m
   left join lateral (
     select array_agg(s.name) as names, array_agg(s.uid) as uids,
@@ -44,7 +44,8 @@ where {_IS_NEW.format("s")} and m.shard = any(%(shards)s) and exists (
 _UNSEEN = "select pg_snapshot_xmin(pg_current_snapshot())::xid::text"
 
 _CARRIED = """
-select org, id, type, config_ciphertext is not null or config::text like '%%_ref"%%'
+select org, id, type, config_ciphertext is not null or config::text like '%%_ref"%%',
+  schedule <> ''
 from monitors
 where (org, id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
@@ -72,6 +73,9 @@ class Definition(msgspec.Struct, frozen=True):
     secret_names: list[str]
     secret_uids: list[UUID]
     secret_values: list[bytes]
+    # Cron expression and time zone, "" for an interval.
+    schedule: str
+    timezone: str
 
 
 async def select_definitions(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, Definition]:
@@ -113,6 +117,7 @@ class Carried(msgspec.Struct, frozen=True):
     id: int
     type: str
     has_secrets: bool
+    has_schedule: bool
 
 
 async def select_carried(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, Carried]:

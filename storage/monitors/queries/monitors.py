@@ -10,6 +10,13 @@ from ...core.instant import SECOND, Instant
 from ...core.key import MonitorKey, key_arrays
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
+from ...scheduling.rules.run_schedule import (
+    ScheduleTerm,
+    deadline_after_missed,
+    deadline_of,
+    next_due,
+    promised,
+)
 from ..rows import MonitorRow, ProbeErrorRow
 from ..rules.monitor import MonitorType
 from ..rules.monitor_state import (
@@ -32,17 +39,19 @@ _STANDING = """
 select k.org, k.monitor, s.status, s.failures, s.successes, s.since, h.ts, h.up, h.latency_ms,
   h.code, h.msg,
   coalesce(g.interval_seconds, t.interval_seconds), coalesce(g.grace_seconds, t.grace_seconds),
-  t.enabled, t.from_at, t.interval_seconds, t.grace_seconds,
+  coalesce(g.schedule, t.schedule), coalesce(g.timezone, t.timezone),
+  t.enabled, t.from_at, t.interval_seconds, t.grace_seconds, t.schedule, t.timezone, t.anchor,
   coalesce(t.from_at > h.ts and exists (select from monitor_terms p
     where p.org = k.org and p.monitor = k.monitor and p.from_at > h.ts and not p.enabled), false),
   {failures}
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join monitor_states s on s.org = k.org and s.monitor = k.monitor
-  join lateral (select interval_seconds, grace_seconds, enabled, from_at from monitor_terms
+  join lateral (select * from monitor_terms
     where org = k.org and monitor = k.monitor order by from_at desc limit 1) t on true
   -- Partitions created ahead are empty. Without this bound each is scanned for each monitor.
   left join lateral newest_heartbeat(k.org, k.monitor, at(%(now)s) + interval '1 day') h on true
-  left join lateral (select interval_seconds, grace_seconds from monitor_terms
+  left join lateral (select interval_seconds, grace_seconds, schedule, timezone
+    from monitor_terms
     where org = k.org and monitor = k.monitor and from_at < h.ts
     order by from_at desc limit 1) g on true
 """
@@ -79,12 +88,44 @@ class MonitorStatusRow(msgspec.Struct, frozen=True):
     msg: str | None
     interval_seconds: int
     grace_seconds: int
+    schedule: str
+    timezone: str
     enabled: bool
     term_from: Instant
     term_interval_seconds: int
     term_grace_seconds: int
+    term_schedule: str
+    term_timezone: str
+    term_anchor: Instant
     paused_since: bool
     failures_in_row: int
+
+    @property
+    def came_under(self) -> ScheduleTerm:
+        """Promise in force when the newest result came."""
+        return ScheduleTerm(
+            from_=self.term_from,
+            anchor=self.term_anchor,
+            interval_us=self.interval_seconds * SECOND,
+            timeout_us=0,
+            grace_us=self.grace_seconds * SECOND,
+            schedule=self.schedule,
+            timezone=self.timezone,
+        )
+
+    @property
+    def newest_term(self) -> ScheduleTerm:
+        """Newest term, without its timeout and shard."""
+        return ScheduleTerm(
+            from_=self.term_from,
+            anchor=self.term_anchor,
+            interval_us=self.term_interval_seconds * SECOND,
+            timeout_us=0,
+            grace_us=self.term_grace_seconds * SECOND,
+            enabled=self.enabled,
+            schedule=self.term_schedule,
+            timezone=self.term_timezone,
+        )
 
 
 async def select_standings(
@@ -142,21 +183,29 @@ def held_until(
         return None
     if kind == MonitorType.PUSH:
         return _push_held_until(standing, standing.last_at)
-    return Instant(standing.last_at + freshness_us(standing.interval_seconds * SECOND, *hold))
+    if not standing.schedule:
+        return Instant(standing.last_at + freshness_us(standing.interval_seconds * SECOND, *hold))
+    return Instant(standing.last_at + freshness_us(standing.came_under.longest_us, *hold))
+
+
+def next_due_of(standing: MonitorStatusRow | None, now: Instant) -> Instant | None:
+    """Returns the next due instant of the newest term, None while the monitor is paused."""
+    if standing is None or not standing.enabled:
+        return None
+    return next_due(standing.newest_term, now)
 
 
 def _push_held_until(standing: MonitorStatusRow, last_at: Instant) -> Instant:
     """Returns the deadline plus PUSH_FOLDED_WITHIN_US, in which the next failure is folded."""
-    came_under = (standing.interval_seconds, standing.grace_seconds)
-    promised = (standing.term_interval_seconds, standing.term_grace_seconds)
+    came_under, newest = standing.came_under, standing.newest_term
     if standing.msg == "push_missed":
-        held_us = standing.interval_seconds * SECOND
-    elif standing.term_from > last_at and promised != came_under:
+        until = deadline_after_missed(last_at, came_under)
+    elif standing.term_from > last_at and promised(newest) != promised(came_under):
         # An edit restarted the expectation.
-        last_at, held_us = standing.term_from, sum(promised) * SECOND
+        until = deadline_of(standing.term_from, newest)
     else:
-        held_us = sum(came_under) * SECOND
-    return Instant(last_at + held_us + PUSH_FOLDED_WITHIN_US)
+        until = deadline_of(last_at, came_under)
+    return Instant(until + PUSH_FOLDED_WITHIN_US)
 
 
 async def select_monitors_of_project(tx: Tx, org: int, project: int) -> list[MonitorRow]:

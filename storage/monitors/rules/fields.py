@@ -14,6 +14,7 @@ from msgspec import NODEFAULT, UNSET, Struct, UnsetType, defstruct, structs
 
 from ....probes.check.check import CONDITIONS_MOST
 from ....probes.check.condition import CONDITION_LONGEST
+from ....probes.check.cron_schedule import EXPRESSION_LONGEST
 from ....probes.check.monitor_spec import MonitorType
 from ...core.runbook import RUNBOOK_LONGEST
 
@@ -22,6 +23,9 @@ Group = Literal["about", "schedule", "conditions", "alerts", "more"]
 
 EVERY_TYPE: Final = frozenset(MonitorType)
 PROBED: Final = EVERY_TYPE - {MonitorType.PUSH, MonitorType.COMPOSITE}
+# A composite is evaluated when a child changes; its runs only repeat this. The refusals of canaries
+# do not consider which agents know schedules.
+SCHEDULED: Final = EVERY_TYPE - {MonitorType.COMPOSITE, MonitorType.ASYNC_CANARY}
 # Failures of a canary are not confirmed, because each run is a transaction at the service.
 CONFIRMED: Final = PROBED - {MonitorType.ASYNC_CANARY}
 
@@ -98,9 +102,32 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             is_default_of_installation=True,
             label="Interval",
             group="schedule",
-            meaning="time between two due runs",
+            meaning="time between two due runs; with a `schedule`, Leadline sets it to the "
+            "shortest distance of its due runs, at most 86 400",
         ),
     ] = 60
+    schedule: Annotated[
+        str,
+        MonitorField(
+            bounds=FieldBounds(0, EXPRESSION_LONGEST, "characters"),
+            types=SCHEDULED,
+            label="Schedule",
+            hint="Cron expression in place of the interval, such as 30 2 * * 1-5.",
+            group="schedule",
+            meaning="cron expression of five fields, in place of the interval; empty is none",
+        ),
+    ] = ""
+    timezone: Annotated[
+        str,
+        MonitorField(
+            bounds=FieldBounds(0, 64, "characters"),
+            types=SCHEDULED,
+            label="Time zone",
+            hint="IANA name for the schedule, such as Europe/Berlin. Empty is UTC.",
+            group="schedule",
+            meaning="IANA time zone of the `schedule`; empty is UTC",
+        ),
+    ] = ""
     grace_seconds: Annotated[
         int,
         MonitorField(
@@ -109,7 +136,8 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             label="Grace",
             hint="Allowed delay of a report.",
             group="schedule",
-            meaning="push: allowed delay of a heartbeat after its interval",
+            meaning="push: allowed delay of a heartbeat after its interval, or after a due instant "
+            "of its `schedule`, where it is at least 1",
         ),
     ] = 60
     max_run_seconds: Annotated[

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final, get_args
 from uuid import UUID
 
+import msgspec
+
+from ....probes.check.cron_schedule import cron_fault, cron_schedule
 from ....probes.check.monitor_spec import MonitorType as MonitorType  # noqa: PLC0414 - had from here too
+from ...core.instant import SECOND, is_timezone
 from ...core.naming import text_rule_broken
 from ...core.runbook import runbook_fault
 from ...core.slug import is_slug
@@ -18,6 +22,7 @@ from .fields import (
     FIELDS,
     LISTS,
     NUMBERS,
+    SCHEDULED,
     TEXTS,
     FieldBounds,
     Method,
@@ -56,7 +61,7 @@ class MonitorDraft(MonitorFields, frozen=True, kw_only=True):
     """Monitor as it would be after a write.
 
     `slug` None derives it from the name. `escalation_policy_id` is a policy of the project; None or
-    blank for no policy. Texts are unmodified.
+    blank for no policy. Texts are unmodified. A valid `schedule` determines `interval_seconds`.
     """
 
     type: str
@@ -64,6 +69,12 @@ class MonitorDraft(MonitorFields, frozen=True, kw_only=True):
     depends_on: list[UUID] = []
     config: dict[str, Any] = {}
     escalation_policy_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.schedule and schedule_fault(self.type, self.schedule, self.timezone) is None:
+            shortest = cron_schedule(self.schedule, self.timezone).shortest_us // SECOND
+            interval = min(shortest, BOUNDS["interval_seconds"].most)
+            msgspec.structs.force_setattr(self, "interval_seconds", interval)
 
     def __repr__(self) -> str:
         return f"MonitorDraft(type={self.type!r})"
@@ -80,6 +91,18 @@ class MonitorFault:
         return f"{self.field}: {self.rule}"
 
 
+def schedule_fault(kind: str, expression: str, timezone: str) -> tuple[str, str] | None:
+    """Returns the field and the rule that a cron expression or its time zone breaks."""
+    if kind not in SCHEDULED:
+        return "schedule", f"is not available for monitors of type {kind}"
+    broken = cron_fault(expression)
+    if broken is not None:
+        return "schedule", broken
+    if timezone and not is_timezone(timezone):
+        return "timezone", "must be an IANA time zone, such as Europe/Berlin, or empty for UTC"
+    return None
+
+
 def bounds_of(field: str, kind: str) -> FieldBounds:
     """Returns the bounds of a field of a monitor of this type."""
     if kind == MonitorType.ASYNC_CANARY:
@@ -92,6 +115,7 @@ def faults(draft: MonitorDraft) -> list[MonitorFault]:
     """Returns all faults of the common fields."""
     return [
         *_slug_faults(draft),
+        *_schedule_faults(draft),
         *_number_faults(draft),
         *_text_faults(draft),
         *(fault for name in LISTS for fault in _list_faults(name, getattr(draft, name))),
@@ -106,13 +130,26 @@ def _slug_faults(draft: MonitorDraft) -> Iterator[MonitorFault]:
         yield MonitorFault("method", f"must be one of {', '.join(METHODS)}")
 
 
+def _schedule_faults(draft: MonitorDraft) -> Iterator[MonitorFault]:
+    if not draft.schedule:
+        if draft.timezone:
+            yield MonitorFault("timezone", "must be empty without a schedule")
+        return
+    broken = schedule_fault(draft.type, draft.schedule, draft.timezone)
+    if broken is not None:
+        yield MonitorFault(*broken)
+    if draft.type == MonitorType.PUSH and draft.grace_seconds == 0:
+        yield MonitorFault("grace_seconds", "must be at least 1 with a schedule")
+
+
 def _number_faults(draft: MonitorDraft) -> Iterator[MonitorFault]:
     for field in NUMBERS:
         broken = bounds_of(field, draft.type).fault(getattr(draft, field))
         if broken:
             yield MonitorFault(field, broken)
     if draft.timeout_seconds > draft.interval_seconds:
-        yield MonitorFault("timeout_seconds", "must not be above interval_seconds")
+        limit = "the shortest distance of the schedule" if draft.schedule else "interval_seconds"
+        yield MonitorFault("timeout_seconds", f"must not be above {limit}")
 
 
 def _text_faults(draft: MonitorDraft) -> Iterator[MonitorFault]:

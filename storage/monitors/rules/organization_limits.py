@@ -65,7 +65,10 @@ def limits_fault(limits: OrganizationLimits | OwnLimits) -> tuple[str, str] | No
 
 
 class Scheduled(Protocol):
-    """The fields of a monitor that its load depends on."""
+    """The fields of a monitor that its load depends on.
+
+    The interval of a schedule is the shortest distance of its runs, so its load is an upper bound.
+    """
 
     @property
     def type(self) -> str: ...
@@ -73,6 +76,8 @@ class Scheduled(Protocol):
     def enabled(self) -> bool: ...
     @property
     def interval_seconds(self) -> int: ...
+    @property
+    def schedule(self) -> str: ...
     @property
     def failure_threshold(self) -> int: ...
     @property
@@ -137,10 +142,15 @@ def interval_fault(limits: OrganizationLimits, after: Scheduled) -> str | None:
     return f"must be at least {least} seconds, the shortest interval of the organization"
 
 
+def interval_field(monitor: Scheduled) -> str:
+    """Returns the field that determines the interval."""
+    return "schedule" if monitor.schedule else "interval_seconds"
+
+
 def raised_field(before: Scheduled | None, after: Scheduled) -> str:
     """Returns the field that raises the load of a monitor."""
     if before is None or after.interval_seconds < before.interval_seconds:
-        return "interval_seconds"
+        return interval_field(after)
     if after.enabled and not before.enabled:
         return "enabled"
     if after.failure_threshold > before.failure_threshold:

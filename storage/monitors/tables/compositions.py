@@ -101,9 +101,9 @@ with gone as (
   returning org, id),
 terms as (
   insert into deleted_monitor_terms (org, monitor, from_at, shard, anchor, interval_seconds,
-    timeout_seconds, grace_seconds, enabled)
+    timeout_seconds, grace_seconds, enabled, schedule, timezone)
   select t.org, t.monitor, t.from_at, t.shard, t.anchor, t.interval_seconds, t.timeout_seconds,
-    t.grace_seconds, t.enabled
+    t.grace_seconds, t.enabled, t.schedule, t.timezone
   from gone join monitor_terms t on t.org = gone.org and t.monitor = gone.id)
 select exists (select from gone)
 """

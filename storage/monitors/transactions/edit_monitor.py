@@ -5,6 +5,7 @@ terms under which it was reserved. A changed target and a resume request an extr
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -41,7 +42,14 @@ _DEFINITION = (
     "timeout_seconds",
     "interval_seconds",
 )
-_SCHEDULE = ("interval_seconds", "timeout_seconds", "grace_seconds", "enabled")
+_SCHEDULE = (
+    "interval_seconds",
+    "schedule",
+    "timezone",
+    "timeout_seconds",
+    "grace_seconds",
+    "enabled",
+)
 
 
 async def edit_monitor(
@@ -191,15 +199,7 @@ async def _follow_schedule(
 
 
 def _keeping_anchor(term: ScheduleTerm, last: ScheduleTerm) -> ScheduleTerm:
-    return ScheduleTerm(
-        from_=term.from_,
-        anchor=last.anchor,
-        interval_us=term.interval_us,
-        timeout_us=term.timeout_us,
-        grace_us=term.grace_us,
-        enabled=term.enabled,
-        shard=term.shard,
-    )
+    return replace(term, anchor=last.anchor)
 
 
 def _merged(before: MonitorRow, given: dict[str, Any]) -> MonitorDraft:

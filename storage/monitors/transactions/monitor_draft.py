@@ -57,6 +57,8 @@ def term_of(draft: MonitorDraft, uid: UUID, shard: int, now: Instant) -> Schedul
         grace_us=draft.grace_seconds * SECOND,
         enabled=draft.enabled,
         shard=shard,
+        schedule=draft.schedule,
+        timezone=draft.timezone if draft.schedule else "",
     )
 
 

@@ -15,6 +15,7 @@ from ..rules.organization_limits import (
     OrganizationUse,
     Scheduled,
     interval_fault,
+    interval_field,
     is_faster,
     raised_field,
     use_fault,
@@ -44,7 +45,7 @@ class UseChanges:
         if is_faster(before, after):
             broken = interval_fault(await self._limits_of(tx, org), after)
             if broken is not None:
-                raise Refused("invalid", "interval_seconds", broken)
+                raise Refused("invalid", interval_field(after), broken)
         more = use_of(after) - use_of(before)
         self._more[org] = self._more.get(org, OrganizationUse()) + more
         if more.load > 0:

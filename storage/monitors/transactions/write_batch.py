@@ -19,12 +19,13 @@ from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit_many
 from ...core.instant import DAY, MILLISECOND, SECOND, Instant
 from ...core.key import MonitorKey
+from ...core.refusal import Refused
 from ...engine.pools import Conflicted, Tx
 from ...oncall.rows import EscalationPolicyRow
 from ...oncall.tables.escalation_policies import look_at_incidents_again
 from ...scheduling.rows import NewJob, NewTerm
 from ...scheduling.rules.run_schedule import ScheduleTerm
-from ...scheduling.tables import schedule_edits
+from ...scheduling.tables import presences, schedule_edits
 from ...scheduling.tables import shards as schedules
 from ...scheduling.tables import work_queues as queues
 from ..tables import composite_wakeups, monitors
@@ -110,8 +111,10 @@ class MonitorWriteBatch:
         """Writes the batch of one monitor.
 
         Raises:
-            Refused invalid at a limit of the organization.
+            Refused invalid at a limit of the organization, and for a schedule while a process of
+            an earlier version is present.
         """
+        await self._expect_schedules(tx)
         await self.use.expect_room(tx)
         await self._write_records(tx)
         await self._write_states(tx)
@@ -123,7 +126,12 @@ class MonitorWriteBatch:
         await self._write_log(tx)
 
     async def write_ahead(self, tx: Tx) -> None:
-        """Writes new rows, which block no other transaction. The terms begin after the cursor."""
+        """Writes new rows, which block no other transaction. The terms begin after the cursor.
+
+        Raises:
+            Refused invalid for a schedule while a process of an earlier version is present.
+        """
+        await self._expect_schedules(tx)
         await self._write_records(tx)
         self._begins = await self._add_terms(tx, ahead_us=self._ahead_us)
 
@@ -155,6 +163,12 @@ class MonitorWriteBatch:
     @property
     def _ahead_us(self) -> int:
         return AHEAD_US + AHEAD_OF_EACH_US * len(self._terms)
+
+    async def _expect_schedules(self, tx: Tx) -> None:
+        # Such a process would reserve the windows of an interval.
+        if any(term.schedule for term in self._terms) and await presences.ignores_schedules(tx):
+            rule = "needs this version in all processes, and one of an earlier version is running"
+            raise Refused("invalid", "schedule", rule)
 
     async def _write_records(self, tx: Tx) -> None:
         await monitors.insert_states(tx, self._new)

@@ -52,7 +52,5 @@ async def select_longest_hold_of(
 
 
 def _freshness_us(term: ScheduleTerm, multiplier: int, floor_us: int) -> int:
-    probed = max(
-        freshness_us(term.interval_us), freshness_us(term.interval_us, multiplier, floor_us)
-    )
-    return max(probed, term.interval_us + term.grace_us)
+    probed = max(freshness_us(term.longest_us), freshness_us(term.longest_us, multiplier, floor_us))
+    return max(probed, term.patience_us)

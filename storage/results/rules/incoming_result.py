@@ -14,7 +14,7 @@ import msgspec
 from ...core.instant import LATEST, Instant
 from ...core.key import MonitorKey
 from ...monitors.rules.monitor_state import MonitorStatus
-from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US, ScheduleTerm
+from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US, ScheduleTerm, deadline_of
 from .push_deadline import newly_covered
 
 # The reason of a result that was refused because its process ended; another process may store it.
@@ -99,9 +99,9 @@ class StoreOutcome(StrEnum):
 class CachedState(msgspec.Struct, frozen=True, kw_only=True):
     """Cached monitor state. Valid only while `version` equals the row's version.
 
-    It detects results that leave the state unchanged. `quiet_until` is a push monitor's next
-    deadline after the newest heartbeat known here. If another process stored a newer one, the real
-    deadline is later, and the result needlessly uses the locked path.
+    It detects results that leave the state unchanged. `heard_at` is a push monitor's newest
+    heartbeat known here, None if the state does not follow from it. If another process stored a
+    newer one, the real deadline is later, and the result needlessly uses the locked path.
     """
 
     version: int
@@ -113,13 +113,12 @@ class CachedState(msgspec.Struct, frozen=True, kw_only=True):
     monitor_uid: UUID
     project_uid: UUID
     project: int
-    quiet_until: Instant | None = None
-    patience_us: int = 0
+    heard_at: Instant | None = None
     terms: tuple[ScheduleTerm, ...] = ()
 
     def is_left_unchanged_by(self, arrival: IncomingResult) -> bool:
         if arrival.source is ResultSource.PUSH and (
-            self.quiet_until is None or arrival.ts > self.quiet_until
+            self.heard_at is None or arrival.ts > self._quiet_until(self.heard_at)
         ):
             return False
         if arrival.up:
@@ -131,8 +130,7 @@ class CachedState(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the windows that the result covers and the previous heartbeat did not."""
         if arrival.source is not ResultSource.PUSH:
             return arrival.dues
-        known = self.quiet_until is not None
-        previous = Instant((self.quiet_until or 0) - self.patience_us) if known else None
+        previous = self.heard_at
         if previous is not None and previous >= arrival.ts:
             # A newer heartbeat does not necessarily cover all windows of this one.
             previous = None
@@ -142,9 +140,11 @@ class CachedState(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the state after a result that left it unchanged."""
         if arrival.source is not ResultSource.PUSH:
             return self
-        deadline = Instant(arrival.ts + self.patience_us)
-        quiet_until = max(self.quiet_until or deadline, deadline)
-        return msgspec.structs.replace(self, quiet_until=quiet_until)
+        return msgspec.structs.replace(self, heard_at=max(self.heard_at or arrival.ts, arrival.ts))
+
+    def _quiet_until(self, heard_at: Instant) -> Instant:
+        """Returns the deadline under the newest term."""
+        return deadline_of(heard_at, self.terms[-1]) if self.terms else heard_at
 
 
 class StoreResult(msgspec.Struct, frozen=True):

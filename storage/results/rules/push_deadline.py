@@ -6,6 +6,11 @@ server did not listen throughout, the result is unknown: the deadline moves to o
 listening resumed. It never moves past the instant at which two periods were listened to, so that a
 daemon that restarts daily still reports a missed daily job.
 
+With a cron expression, a heartbeat is expected in [due, due + grace] of each due instant after the
+last heartbeat. The deadline is the end of this period. If the server did not listen throughout it,
+the next due instant decides, or the first deadline by which two of the longest periods were
+listened to.
+
 A resume, the end of a maintenance and a change of interval or grace restart the period. No deadline
 applies in a pause, in maintenance, or before the first heartbeat.
 """
@@ -29,6 +34,9 @@ from ...scheduling.rules.run_schedule import (
     ResultMode,
     RunWindow,
     ScheduleTerm,
+    deadline_after_missed,
+    deadline_of,
+    promised,
     result_expected_by,
     spans,
     term_at,
@@ -38,16 +46,19 @@ from ...scheduling.rules.run_schedule import (
 
 @dataclass(frozen=True, slots=True)
 class ExpectationSpan:
-    """Span with an unbroken expectation. It owns the deadlines in (begin, end)."""
+    """Span with an unbroken expectation under one promise. It owns the deadlines in (begin, end).
+
+    With a cron expression, the due instants after `due_after` count.
+    """
 
     begin: Instant
     end: Instant
-    interval_us: int
-    grace_us: int
+    term: ScheduleTerm
+    due_after: Instant
 
     @property
     def promise_us(self) -> int:
-        return self.interval_us + self.grace_us
+        return self.term.longest_us + self.term.grace_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +89,7 @@ def missed_deadlines(
         due = _first_after(silence, stretch, heard)
         while due is not None and due <= through and due < stretch.end:
             found.append(due)
-            due = _deadline(due, stretch.interval_us, stretch, heard)
+            due = _deadline_after(due, stretch, heard)
     return found
 
 
@@ -105,16 +116,18 @@ def stretches(
     for term, begin, end in _promises(terms):
         if not term.enabled or end <= since:
             continue
-        start = max(begin, since)
+        start = due_after = max(begin, since)
         index = bisect_right(maintenance, start, key=lambda span: span.until)
         for span in maintenance[index:]:
             if span.from_ >= end:
                 break
             if start < span.from_:
-                yield ExpectationSpan(start, span.from_, term.interval_us, term.grace_us)
-            start = max(start, span.until)
+                yield ExpectationSpan(start, span.from_, term, due_after)
+            if span.until > start:
+                # A window that is due when the maintenance ends is not in it.
+                start, due_after = span.until, Instant(span.until - 1)
         if start < end:
-            yield ExpectationSpan(start, end, term.interval_us, term.grace_us)
+            yield ExpectationSpan(start, end, term, due_after)
 
 
 def _promises(terms: Sequence[ScheduleTerm]) -> Iterator[tuple[ScheduleTerm, Instant, Instant]]:
@@ -127,7 +140,7 @@ def _promises(terms: Sequence[ScheduleTerm]) -> Iterator[tuple[ScheduleTerm, Ins
     for term, end in spans(terms):
         if end <= term.from_:
             continue
-        if current is not None and _promised(current[0]) == _promised(term):
+        if current is not None and promised(current[0]) == promised(term):
             current = (current[0], current[1], end)
             continue
         if current is not None:
@@ -137,17 +150,51 @@ def _promises(terms: Sequence[ScheduleTerm]) -> Iterator[tuple[ScheduleTerm, Ins
         yield current
 
 
-def _promised(term: ScheduleTerm) -> tuple[bool, int, int]:
-    return term.enabled, term.interval_us, term.grace_us
-
-
 def _first_after(
     silence: PushGap, stretch: ExpectationSpan, heard: Sequence[TimeSpan]
 ) -> Instant | None:
     """Returns the first unwritten deadline of a span."""
     if silence.missed is not None and silence.missed > stretch.begin:
-        return _deadline(silence.missed, stretch.interval_us, stretch, heard)
+        return _deadline_after(silence.missed, stretch, heard)
+    if stretch.term.schedule:
+        return _scheduled_deadline(stretch.begin, stretch.due_after, stretch, heard)
     return _deadline(stretch.begin, stretch.promise_us, stretch, heard)
+
+
+def _deadline_after(
+    missed: Instant, stretch: ExpectationSpan, heard: Sequence[TimeSpan]
+) -> Instant | None:
+    """Returns the deadline that follows a missed one in the same silence."""
+    term = stretch.term
+    if not term.schedule:
+        return _deadline(missed, term.interval_us, stretch, heard)
+    due_after = max(Instant(missed - term.grace_us), stretch.due_after)
+    return _scheduled_deadline(missed, due_after, stretch, heard)
+
+
+def _scheduled_deadline(
+    start: Instant, due_after: Instant, stretch: ExpectationSpan, heard: Sequence[TimeSpan]
+) -> Instant | None:
+    """Returns the first deadline of a due instant after `due_after` that can be judged.
+
+    The silence is counted from `start`. Returns None if it is not yet listened for.
+    """
+    cron = stretch.term.cron
+    assert cron is not None, "only terms with a schedule come here"
+    due = due_after
+    while heard and due <= heard[-1].until:
+        due = Instant(cron.next_after(due))
+        deadline = Instant(due + stretch.term.grace_us)
+        if is_wholly_listened(heard, due, deadline):
+            return deadline
+        is_heard = is_wholly_listened(heard, deadline, deadline)
+        if is_heard and _listened_us(heard, start, deadline) >= 2 * stretch.promise_us:
+            return deadline
+    return None
+
+
+def _listened_us(heard: Sequence[TimeSpan], from_: Instant, until: Instant) -> int:
+    return sum(max(min(span.until, until) - max(span.from_, from_), 0) for span in heard)
 
 
 def _deadline(
@@ -186,16 +233,16 @@ def fresh_until(instant: Instant, terms: Sequence[ScheduleTerm]) -> Instant:
     until = instant
     for term, begin, _ in _promises(terms):
         if begin <= instant:
-            until = Instant(instant + term.interval_us + term.grace_us)
+            until = deadline_of(instant, term)
         elif begin <= until and term.enabled:
-            until = Instant(begin + term.interval_us + term.grace_us)
+            until = deadline_of(begin, term)
     return until
 
 
 def missed_hold_until(instant: Instant, terms: Sequence[ScheduleTerm]) -> Instant:
-    """Returns the end of freshness of a `push_missed`: one interval."""
+    """Returns the end of freshness of a `push_missed`: the next deadline."""
     term = term_at(terms, instant)
-    return Instant(instant + (term.interval_us if term else 0))
+    return instant if term is None else deadline_after_missed(instant, term)
 
 
 def newly_covered(
@@ -203,9 +250,10 @@ def newly_covered(
 ) -> list[RunWindow]:
     """Returns enabled windows that this heartbeat covers and the previous one did not.
 
-    A heartbeat in [due, due + interval + grace] covers a window, both ends included.
+    A heartbeat in [due, due + interval + grace] covers a window, both ends included; with a cron
+    expression, one in [due, due + grace].
     """
-    furthest_us = max((term.interval_us + term.grace_us for term in terms), default=0)
+    furthest_us = max((term.covering_us for term in terms), default=0)
     after = heartbeat - furthest_us - 1
     if previous is not None:
         after = max(after, previous)

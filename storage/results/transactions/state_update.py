@@ -85,7 +85,6 @@ class StateUpdate:
 
     def standing(self) -> CachedState:
         row = self.locked
-        patience_us = (row.interval_seconds + row.grace_seconds) * SECOND
         quiet = row.type == PUSH and self.last_heartbeat is not None and not self.silent_since
         return CachedState(
             version=row.version + (1 if self.is_changed else 0),
@@ -96,8 +95,7 @@ class StateUpdate:
             monitor_uid=row.uid,
             project_uid=row.project_uid,
             project=row.project,
-            quiet_until=Instant((self.last_heartbeat or 0) + patience_us) if quiet else None,
-            patience_us=patience_us,
+            heard_at=self.last_heartbeat if quiet else None,
             terms=tuple(self.promise.terms) if self.promise else (),
         )
 

@@ -4,7 +4,8 @@ An edit of the schedule begins a term, which governs the due instants in (from, 
 end is open because a reservation moves a cursor over (reserved_through, new_through] and a term
 begins at that cursor. Reserved windows keep their terms.
 
-Due instants are `anchor + k × interval`. They are whole milliseconds, because RFC 3339 text with
+Due instants are `anchor + k × interval`, or those of a cron expression in a time zone (see
+`probes/check/cron_schedule.py`). They are whole milliseconds, because RFC 3339 text with
 milliseconds must parse to the same window.
 """
 
@@ -15,7 +16,8 @@ from hashlib import sha256
 from itertools import pairwise
 from uuid import UUID
 
-from ...core.instant import LATEST, MILLISECOND, SECOND, Instant
+from ....probes.check.cron_schedule import CronSchedule, cron_schedule
+from ...core.instant import DAY, LATEST, MILLISECOND, SECOND, Instant
 
 # Time after the last possible end of a run in which its result can arrive before sealing.
 LATE_ARRIVAL_US = 120 * SECOND
@@ -36,7 +38,9 @@ class ResultMode(StrEnum):
 class ScheduleTerm:
     """Entry of a monitor's schedule history. `shard` reserves its windows.
 
-    Terms are kept in write order. Of two terms with the same `from_` the later one governs.
+    Terms are kept in write order. Of two terms with the same `from_` the later one governs. With a
+    cron expression in `schedule`, `interval_us` is the shortest distance of its due instants, at
+    most a day, and `anchor` has no meaning.
     """
 
     from_: Instant
@@ -46,6 +50,29 @@ class ScheduleTerm:
     grace_us: int = 0
     enabled: bool = True
     shard: int = 0
+    schedule: str = ""
+    timezone: str = ""
+
+    @property
+    def cron(self) -> CronSchedule | None:
+        return cron_schedule(self.schedule, self.timezone) if self.schedule else None
+
+    @property
+    def longest_us(self) -> int:
+        """Longest distance of two due instants, by the local clock of a cron expression."""
+        cron = self.cron
+        return self.interval_us if cron is None else cron.longest_us
+
+    @property
+    def covering_us(self) -> int:
+        """Time after a due instant in which a heartbeat covers its window."""
+        return self.grace_us + (0 if self.schedule else self.interval_us)
+
+    @property
+    def patience_us(self) -> int:
+        """Upper bound of the time from a heartbeat to its deadline."""
+        # A change of the clocks makes a distance at most a day longer.
+        return self.longest_us + self.grace_us + (DAY if self.schedule else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +81,13 @@ class RunWindow:
 
     due: Instant
     term: ScheduleTerm
+
+
+def longest_us(interval_seconds: int, schedule: str, timezone: str) -> int:
+    """Returns the longest distance of due instants of a monitor with these settings."""
+    if schedule:
+        return cron_schedule(schedule, timezone).longest_us
+    return interval_seconds * SECOND
 
 
 def anchor_for(monitor_id: UUID, interval_us: int, around: Instant) -> Instant:
@@ -81,7 +115,7 @@ def windows(terms: Sequence[ScheduleTerm], after: Instant, through: Instant) -> 
         due = next_due(term, after)
         while due <= end and due <= through:
             found.append(RunWindow(due, term))
-            due = Instant(due + term.interval_us)
+            due = next_due(term, due) if term.schedule else Instant(due + term.interval_us)
     return found
 
 
@@ -102,8 +136,11 @@ def next_window(terms: Sequence[ScheduleTerm], after: Instant) -> RunWindow | No
 
 
 def next_due(term: ScheduleTerm, after: Instant) -> Instant:
-    """Returns the first grid instant after both `after` and the start of the term."""
+    """Returns the first due instant after both `after` and the start of the term."""
     start = max(after, term.from_)
+    cron = term.cron
+    if cron is not None:
+        return Instant(cron.next_after(start))
     return Instant(start + term.interval_us - (start - term.anchor) % term.interval_us)
 
 
@@ -131,9 +168,29 @@ def result_expected_by(window: RunWindow, manner: ResultMode) -> Instant:
     allowed_us = {
         ResultMode.PROBE: term.timeout_us,
         ResultMode.COMPOSITE: 0,
-        ResultMode.PUSH: term.interval_us + term.grace_us,
+        ResultMode.PUSH: term.covering_us,
     }[manner]
     return Instant(window.due + allowed_us)
+
+
+def promised(term: ScheduleTerm) -> tuple[bool, int, int, str, str]:
+    """Returns what determines the deadlines of a push monitor."""
+    return term.enabled, term.interval_us, term.grace_us, term.schedule, term.timezone
+
+
+def deadline_of(heartbeat: Instant, term: ScheduleTerm) -> Instant:
+    """Returns the deadline after a heartbeat if the term goes on and the server listens."""
+    cron = term.cron
+    waits_from = heartbeat + term.interval_us if cron is None else cron.next_after(heartbeat)
+    return Instant(waits_from + term.grace_us)
+
+
+def deadline_after_missed(missed: Instant, term: ScheduleTerm) -> Instant:
+    """Returns the deadline after a `push_missed`, under the same conditions."""
+    cron = term.cron
+    if cron is None:
+        return Instant(missed + term.interval_us)
+    return Instant(cron.next_after(missed - term.grace_us) + term.grace_us)
 
 
 def confirm_at(

@@ -16,9 +16,10 @@ where process = %(process)s and from_at = at(%(from_at)s) and not ended
 """
 
 _BEGIN = """
-insert into presences (process, from_at, through_at, host, roles, regions, version, accepts_pushes)
+insert into presences (process, from_at, through_at, host, roles, regions, version, accepts_pushes,
+  knows_schedules)
 values (%(process)s, at(%(from_at)s), at(%(from_at)s), %(host)s, %(roles)s::text[],
-  %(regions)s::text[], %(version)s, %(accepts_pushes)s)
+  %(regions)s::text[], %(version)s, %(accepts_pushes)s, true)
 on conflict (process, from_at) do nothing
 """
 
@@ -62,6 +63,11 @@ group by host
 _OTHER_VERSIONS = """
 select exists (select from presences
   where not ended and through_at > at(%(since)s) and version <> %(version)s)
+"""
+
+_IGNORES_SCHEDULES = """
+select exists (select from presences
+  where not ended and through_at > at(%(now)s) - interval '15 seconds' and not knows_schedules)
 """
 
 _DROP = "delete from presences where through_at < at(%(before)s)"
@@ -146,6 +152,12 @@ async def select_listening(tx: Tx, after: Instant) -> list[Listening]:
 
 async def select_live(tx: Tx, now: Instant) -> list[PresenceRow]:
     return await tx.structs(PresenceRow, _LIVE, now=now)
+
+
+async def ignores_schedules(tx: Tx) -> bool:
+    """Returns whether a process of a version without cron expressions is present."""
+    found: bool = await tx.value(_IGNORES_SCHEDULES, now=tx.now)
+    return found
 
 
 async def purge_presences(tx: Tx, before: Instant) -> int:

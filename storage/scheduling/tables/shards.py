@@ -31,20 +31,22 @@ _SHARD_ID = "select id from shards where org = %(org)s and region = %(region)s"
 # `ahead_us` begin after that term: until the commit, reservation still uses it.
 _ADD_TERMS = """
 insert into monitor_terms (org, monitor, from_at, shard, anchor, interval_seconds,
-  timeout_seconds, grace_seconds, enabled)
+  timeout_seconds, grace_seconds, enabled, schedule, timezone)
 select i.org, i.monitor, greatest(
     s.reserved_through + %(ahead_us)s * interval '1 microsecond', at(i.from_at),
     (select max(t.from_at) from monitor_terms t where t.org = i.org and t.monitor = i.monitor)
       + case when %(ahead_us)s > 0 then interval '1 microsecond' else '0' end),
-  i.shard, at(i.anchor), i.interval_seconds, i.timeout_seconds, i.grace_seconds, i.enabled
+  i.shard, at(i.anchor), i.interval_seconds, i.timeout_seconds, i.grace_seconds, i.enabled,
+  i.schedule, i.timezone
 from json_to_recordset(%(items)s::json) as i(org int, monitor int, from_at bigint, shard int,
-    anchor bigint, interval_seconds int, timeout_seconds int, grace_seconds int, enabled boolean)
+    anchor bigint, interval_seconds int, timeout_seconds int, grace_seconds int, enabled boolean,
+    schedule text, timezone text)
   join shards s on s.id = i.shard
 order by i.org, i.monitor
 on conflict (org, monitor, from_at) do update set shard = excluded.shard,
   anchor = excluded.anchor, interval_seconds = excluded.interval_seconds,
   timeout_seconds = excluded.timeout_seconds, grace_seconds = excluded.grace_seconds,
-  enabled = excluded.enabled
+  enabled = excluded.enabled, schedule = excluded.schedule, timezone = excluded.timezone
 returning org, monitor, from_at
 """
 
@@ -71,7 +73,7 @@ _TERMS_AFTER = """
 select t.org, t.monitor,
   case m.type when 'push' then 'push' when 'composite' then 'composite' else 'probe' end,
   m.type = 'async_canary', t.from_at, t.anchor, t.interval_seconds, t.timeout_seconds,
-  t.grace_seconds, t.enabled, t.shard
+  t.grace_seconds, t.enabled, t.shard, t.schedule, t.timezone
 from monitor_terms t join monitors m on m.org = t.org and m.id = t.monitor
 -- Includes monitors that have moved away: their terms here are reserved up to the change.
 where (t.org, t.monitor) in (select h.org, h.monitor from monitor_terms h
@@ -91,7 +93,7 @@ where (m.org, m.project) in (select * from unnest(%(orgs)s::int[], %(projects)s:
 
 _TERMS_OF = """
 select org, monitor, from_at, anchor, interval_seconds, timeout_seconds, grace_seconds, enabled,
-  shard
+  shard, schedule, timezone
 from known_terms
 where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 order by org, monitor, from_at
@@ -251,6 +253,8 @@ def _term(
     grace_seconds: int,
     enabled: bool,
     shard: int,
+    schedule: str,
+    timezone: str,
 ) -> ScheduleTerm:
     return ScheduleTerm(
         from_=from_at,
@@ -260,4 +264,6 @@ def _term(
         grace_us=grace_seconds * 1_000_000,
         enabled=enabled,
         shard=shard,
+        schedule=schedule,
+        timezone=timezone,
     )

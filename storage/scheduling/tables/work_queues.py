@@ -120,7 +120,7 @@ where m.org = jobs.org and m.id = jobs.monitor and (jobs.org, jobs.id) in (
   select j.org, j.id from jobs j join monitors n on n.org = j.org and n.id = j.monitor
   where j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
     and (j.holder is null or not {HELD.format(row="j")})
-    and n.enabled and n.type <> all(%(refused)s)
+    and n.enabled and n.type <> all(%(refused)s) and (%(scheduled)s or n.schedule = '')
     and (not %(plain)s or n.config_ciphertext is null and n.config::text not like '%%_ref"%%')
   order by j.due_at limit %(most)s
   for update of j skip locked)
@@ -261,10 +261,12 @@ async def lease_jobs_out(
     most: int,
     *,
     plain: bool,
+    scheduled: bool,
 ) -> list[LeasedJob]:
     """Leases jobs to an agent, without the types that it refused.
 
-    With `plain`, monitors with secrets are excluded too.
+    With `plain`, monitors with secrets are excluded too, and without `scheduled` those with a cron
+    expression.
     """
     return await tx.structs(
         LeasedJob,
@@ -273,6 +275,7 @@ async def lease_jobs_out(
         shards=list(shards),
         refused=list(refused),
         plain=plain,
+        scheduled=scheduled,
         most=most,
         grace=LEASE_GRACE_SECONDS,
         now=tx.now,

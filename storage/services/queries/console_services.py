@@ -12,7 +12,8 @@ from ...engine.pools import Tx
 HAPPENED_MOST: Final = 60
 
 _MEMBERS = """
-select m.id, m.uid, m.name, m.type, s.region, m.interval_seconds, m.grace_seconds, m.timeout_seconds
+select m.id, m.uid, m.name, m.type, s.region, m.interval_seconds, m.grace_seconds,
+  m.timeout_seconds, m.schedule, m.timezone
 from monitors m join shards s on s.id = m.shard
 where m.org = %(org)s and m.id = any(%(ids)s::int[])
 order by lower(m.name), m.id
@@ -44,6 +45,8 @@ class MemberRow(msgspec.Struct, frozen=True):
     interval_seconds: int
     grace_seconds: int
     timeout_seconds: int
+    schedule: str = ""
+    timezone: str = ""
 
 
 class IncidentOf(msgspec.Struct, frozen=True):

@@ -37,11 +37,15 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class MemberConfig:
-    """Settings of a member that define an epoch; unknown before its first schedule term."""
+    """Settings of a member that define an epoch; unknown before its first schedule term.
+
+    `schedule` is the cron expression with its time zone, "" for an interval.
+    """
 
     region: str
     interval_us: int
     enabled: bool
+    schedule: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ class Epoch:
         """Returns a hash of the members' settings."""
         said = ";".join(
             f"{member}:{standing.region}:{standing.interval_us}:{int(standing.enabled)}"
+            + (f":{standing.schedule}" if standing.schedule else "")
             if standing
             else f"{member}:"
             for member, standing in self.members
@@ -188,7 +193,9 @@ def _standings(
     """Returns the changes of a member's settings; within one minute, only the last."""
     found: list[tuple[Instant, MemberConfig]] = []
     for term in terms:
-        standing = MemberConfig(regions.get(term.shard, ""), term.interval_us, term.enabled)
+        schedule = f"{term.schedule} {term.timezone}" if term.schedule else ""
+        region = regions.get(term.shard, "")
+        standing = MemberConfig(region, term.interval_us, term.enabled, schedule)
         at = minute_from(term.from_)
         if found and found[-1][0] == at:
             found.pop()
