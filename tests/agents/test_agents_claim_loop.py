@@ -15,7 +15,7 @@ from leadline.probes.jobs.agent_protocol import Generation
 from leadline.storage.agents.rows import AgentRow
 from leadline.storage.agents.tables import agents
 from leadline.storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
-from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.scheduling.queries import shards as shards_queries
 from leadline.storage.scheduling.rows import OpenBatch
@@ -225,6 +225,24 @@ async def test_a_newer_monitor_type_needs_its_capability(world: World) -> None:
     assert await world.rows(troubles, m=row.id) == [("carrier_too_old",)]
     (run,) = await claim(world, old, kinds=["smtp@1"])
     assert run.definition.type == "smtp"
+
+
+async def test_a_schedule_needs_its_capability(world: World) -> None:
+    """An agent without it would run the windows of an interval while it is offline."""
+    knowing = ["cron_schedule@1"]
+    old = await register_agent(world, "old")
+    made = await world.monitor(region=REGION, schedule="* * * * *")
+    # The run at the creation has no window.
+    assert await claim(world, old) == []
+    assert [run.definition.id for run in await claim(world, old, kinds=knowing)] == [made.id]
+    world.now = Instant(world.now + 30 * SECOND)
+    await reserved(world, schedule="* * * * *")
+    assert await claim(world, old) == []
+    troubles = "select distinct reason from probe_errors where monitor = %(m)s"
+    assert await world.rows(troubles, m=made.id) == [("carrier_too_old",)]
+    runs = await claim(world, old, kinds=knowing)
+    assert len(runs) == 2
+    assert {(run.definition.schedule, run.due % MINUTE) for run in runs} == {("* * * * *", 0)}
 
 
 async def test_abilities_of_different_agents_do_not_add_up(world: World) -> None:

@@ -2,7 +2,7 @@
 the cut if it cannot have been run and is not too late. Known checks expire."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from hypothesis import given
@@ -16,7 +16,11 @@ from leadline.daemon.agent.offline_schedule import (
     KnownCheck,
     OfflineSchedule,
 )
+from leadline.probes.check.cron_schedule import cron_schedule
 from tests.agents.job_samples import T0, definition
+
+# Expressions whose due instants are those of an interval from T0 on.
+CRONS = {60: "* * * * *", 120: "*/2 * * * *", 3_600: "0 * * * *"}
 
 
 @dataclass
@@ -40,6 +44,14 @@ def cuts(draw: st.DrawFn) -> Cut:
             monitor=UUID(int=n + 1),
         )
         for n in range(draw(st.integers(1, 5)))
+    ]
+    crons = draw(st.lists(st.sampled_from(sorted(CRONS)), max_size=2))
+    monitors += [
+        replace(
+            definition(seconds, monitor=UUID(int=n + 10)),
+            schedule=cron_schedule(CRONS[seconds], ""),
+        )
+        for n, seconds in enumerate(crons)
     ]
     return Cut(
         at=T0 + draw(st.integers(0, 4_000)) * SECOND,

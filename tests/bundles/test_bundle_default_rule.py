@@ -39,6 +39,11 @@ def test_a_brief_monitor_is_read_as_the_same_monitor(given_: dict[str, Any]) -> 
     assert len(said) <= len(given_)
 
 
+def test_a_schedule_stands_in_place_of_the_interval() -> None:
+    said = {"name": "Job", "type": "push", "schedule": "0 3 * * *", "interval_seconds": 86_400}
+    assert "interval_seconds" not in brief_monitor(said)
+
+
 def test_a_service_of_defaults_is_only_its_name() -> None:
     settings = msgspec.to_builtins(ServiceEntry(name="Shop"))
     settings["policies"] = msgspec.to_builtins(written_policies(Policies()))

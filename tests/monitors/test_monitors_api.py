@@ -86,6 +86,41 @@ async def test_a_refusal_names_the_field_and_repeats_no_value(
     assert "hunter2" not in error
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"schedule": "0 25 * * *"}, "schedule: has a field hour"),
+        ({"schedule": "0 0 29 2 *"}, "schedule: must be due at least every 35 days"),
+        ({"schedule": "0 3 * * *", "timezone": "Mars/Olympus"}, "timezone: must be an IANA"),
+        ({"timezone": "Europe/Berlin"}, "timezone: must be empty without a schedule"),
+        ({"schedule": "0 3 * * *", "type": "push", "target": "", "grace_seconds": 0}, "grace"),
+        ({"schedule": "* * * * *", "timeout_seconds": 61}, "timeout_seconds: must not be above"),
+        (
+            {"schedule": "0 3 * * *", "type": "composite", "target": ""},
+            "schedule: is not available",
+        ),
+    ],
+)
+async def test_a_bad_schedule_is_refused_by_field(
+    api: Api, given: dict[str, Any], said: str
+) -> None:
+    status, error = await refused(api, **given)
+    assert status == 400
+    assert error.startswith(said)
+
+
+async def test_a_schedule_determines_the_interval_and_the_next_due_instant(api: Api) -> None:
+    made = await create(api, schedule="30 2 * * 1-5", timezone="Europe/Berlin")
+    assert (made["interval_seconds"], made["timezone"]) == (86_400, "Europe/Berlin")
+    assert made["next_due_at"][10:] in ("T00:30:00.000Z", "T01:30:00.000Z")
+    path = f"/api/v1/monitors/{made['id']}"
+    paused = await (await api.ask("editor", "PATCH", path, {"enabled": False})).get_json()
+    assert "next_due_at" not in paused
+    body = {"schedule": "", "timezone": "", "interval_seconds": 60, "enabled": True}
+    plain = await (await api.ask("editor", "PATCH", path, body)).get_json()
+    assert (plain["schedule"], plain["interval_seconds"]) == ("", 60)
+
+
 async def test_a_slug_is_taken_once_and_derived_around(api: Api) -> None:
     await create(api)
     again = await create(api)

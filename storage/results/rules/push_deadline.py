@@ -116,7 +116,9 @@ def stretches(
     for term, begin, end in _promises(terms):
         if not term.enabled or end <= since:
             continue
-        start = due_after = max(begin, since)
+        start = max(begin, since)
+        # A due instant before the first term is no window.
+        due_after = max(start, term.from_)
         index = bisect_right(maintenance, start, key=lambda span: span.until)
         for span in maintenance[index:]:
             if span.from_ >= end:
@@ -125,7 +127,7 @@ def stretches(
                 yield ExpectationSpan(start, span.from_, term, due_after)
             if span.until > start:
                 # A window that is due when the maintenance ends is not in it.
-                start, due_after = span.until, Instant(span.until - 1)
+                start, due_after = span.until, max(Instant(span.until - 1), term.from_)
         if start < end:
             yield ExpectationSpan(start, end, term, due_after)
 
@@ -233,7 +235,8 @@ def fresh_until(instant: Instant, terms: Sequence[ScheduleTerm]) -> Instant:
     until = instant
     for term, begin, _ in _promises(terms):
         if begin <= instant:
-            until = deadline_of(instant, term)
+            # The first expectation can begin before its term.
+            until = deadline_of(max(instant, term.from_) if term.schedule else instant, term)
         elif begin <= until and term.enabled:
             until = deadline_of(begin, term)
     return until
