@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from ....storage.alerting.queries.console_outages import OpenOutage
+from ....storage.alerting.rules.flapping import SETTLED_US
 from ....storage.alerting.rules.suppression import SuppressionReason
-from ....storage.core.instant import Instant
+from ....storage.core.instant import MINUTE, Instant
 from ...ui.formatting import dated
 
 HELD = {
@@ -62,3 +63,14 @@ def _listed(names: list[str]) -> str:
     shown = names[:_NAMES_MOST]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def flapping_text(since: Instant | None, now: Instant) -> str:
+    """Returns the mark of a flapping monitor, empty for others."""
+    if since is None:
+        return ""
+    minutes = SETTLED_US // MINUTE
+    return (
+        f"Flapping since {dated(since, now)}: its alert stays open until the status has not "
+        f"changed for {minutes} minutes."
+    )

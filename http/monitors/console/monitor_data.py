@@ -6,6 +6,7 @@ from uuid import UUID
 
 from ....storage.alerting.queries.alerting_state import Delegation, select_delegations
 from ....storage.alerting.queries.console_outages import OpenOutage, select_open_outage
+from ....storage.alerting.queries.flapping import select_flapping
 from ....storage.alerting.queries.paging_owners import select_owning
 from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from ....storage.core.refusal import Refused
@@ -92,6 +93,7 @@ class MonitorFacts:
     # Whether the region has no live worker or agent, so that no check runs.
     is_unserved: bool
     outage: OpenOutage | None
+    flapping_since: Instant | None
     # Owner of the monitor's paging.
     delegation: Delegation
     # Mutes in force, also those of services that page for the monitor.
@@ -159,6 +161,7 @@ async def _facts(
         trouble=trouble.reason if trouble is not None else "",
         is_unserved=is_checked(row) and not await _is_live(ask, tx, row.region),
         outage=await select_open_outage(tx, *key),
+        flapping_since=(await select_flapping(tx, [key])).get(key),
         delegation=delegation,
         mutes=(await mutes_of_monitors(tx, [key], await select_owning(tx, [key], now))).get(
             key, []

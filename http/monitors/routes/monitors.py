@@ -16,6 +16,7 @@ from ....storage.alerting.queries.alerting_state import (
     SignalDelegation,
     select_delegations,
 )
+from ....storage.alerting.queries.flapping import select_flapping
 from ....storage.alerting.rules.paging_delegation import SignalReason
 from ....storage.core.instant import Instant, to_text
 from ....storage.core.refusal import Refused
@@ -195,6 +196,7 @@ async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> lis
     may_write = may_see_secrets(ask)
     troubles = await select_probe_errors(tx, keys)
     delegations = await select_delegations(tx, keys, tx.now)
+    flapping = await select_flapping(tx, keys)
     return [
         _monitor_json(
             ask,
@@ -204,6 +206,7 @@ async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> lis
             uids,
             policies.get(row.escalation_policy or 0),
             delegations[key],
+            flapping.get(key),
             tx.now,
             may_write=may_write,
         )
@@ -222,6 +225,7 @@ def _monitor_json(
     uids: dict[int, Any],
     policy: UUID | None,
     delegation: Delegation,
+    flapping_since: Instant | None,
     now: Instant,
     *,
     may_write: bool,
@@ -235,6 +239,7 @@ def _monitor_json(
         slug=row.slug,
         type=MonitorType(row.type),
         depends_on=[uids[key] for key in row.depends_on if key in uids],
+        flapping_since=instant_text(flapping_since),
         consecutive_failures=standing.failures_in_row if standing else 0,
         config=visible_config(row, ask.context.keyring, may_write=may_write),
         escalation_policy_id=known(policy),

@@ -119,6 +119,8 @@ class Monitor(_ShownFields, frozen=True, kw_only=True):
     # Due instant of the next run or report; absent while the monitor is paused.
     next_due_at: InstantText | UnsetType = UNSET
     consecutive_failures: int
+    # Present while the monitor is flapping, see `flap_threshold`.
+    flapping_since: InstantText | UnsetType = UNSET
     push_token: str | UnsetType = UNSET
     push_url: str | UnsetType = UNSET
     last_probe_error_reason: ProbeErrorReason | UnsetType = UNSET

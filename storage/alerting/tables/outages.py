@@ -40,7 +40,7 @@ select m.org, m.id from {_KEYS} join monitors m on m.org = k.org and m.id = k.mo
 _SUBJECTS = f"""
 select s.org, s.monitor, m.uid, m.project, p.uid, p.name, m.shard, m.type, m.name, m.enabled,
   m.timeout_seconds, m.renotify_seconds, m.auto_incident, m.escalation_policy, s.status, s.since,
-  m.runbook_url
+  m.runbook_url, m.flap_threshold
 from {_KEYS} join monitor_states s on s.org = k.org and s.monitor = k.monitor
   join monitors m on m.org = s.org and m.id = s.monitor
   join projects p on p.org = m.org and p.id = m.project
@@ -152,6 +152,7 @@ class LockedMonitor(msgspec.Struct, frozen=True):
     status: str
     since: Instant
     runbook_url: str = ""
+    flap_threshold: int = 0
 
     @property
     def key(self) -> MonitorKey:

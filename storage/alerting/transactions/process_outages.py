@@ -2,7 +2,8 @@
 
 `notify_episode` adopts and releases outages. The retirement or deletion of a monitor ends its
 outage. Invariants: every outage is announced once, or has a suppression reason. Channels that were
-notified get the recovery. Notifications of one outage are in order. State and notifications are
+notified get the recovery. Notifications of one outage are in order. The announced outage of a
+flapping monitor ends when it has settled. State and notifications are
 committed together.
 
 The locked monitor state decides. Status changes only select the monitors and show outages that
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import SECOND, Instant
@@ -30,8 +32,15 @@ from ...scheduling.rules.maintenance_window import is_in_maintenance
 from ...scheduling.tables import work_queues as queues
 from ..queries.monitor_dependencies import DependencyState, select_surroundings
 from ..rules.paging_delegation import SignalReason
-from ..rules.suppression import MonitorCondition, Suppression, SuppressionReason, decide_suppression
+from ..rules.suppression import (
+    MonitorCondition,
+    Suppression,
+    SuppressionReason,
+    Upstream,
+    decide_suppression,
+)
 from ..tables import outages
+from ..tables.flap_states import put_flap_states, select_flap_states
 from ..tables.outages import LockedMonitor, OutageRow, SuppressionWrite
 from .delegate_paging import (
     UNHEARD_LOOK_US,
@@ -40,6 +49,7 @@ from .delegate_paging import (
     decide_delegation,
     lock_owning_services,
 )
+from .flap_tracker import FlapStates
 from .notify_outage import notify_onset, notify_recovery, renotify_outage
 
 # Recheck intervals of suppressed outages: while a check is awaited, and otherwise.
@@ -89,9 +99,12 @@ async def process_outages(
     changes = await outages.pop_status_changes(tx, sorted([*subjects, *gone]))
     open_ = await outages.select_open_outages(tx, sorted(subjects))
     opened = await _lock_incidents(tx, subjects, open_)
+    flaps = FlapStates(await select_flap_states(tx, sorted(subjects)))
     recovered_orgs = set()
     for key, subject in sorted(subjects.items()):
-        row, ended = await _follow(tx, subject, changes.get(key, ()), open_.get(key))
+        row, ended = await _follow(
+            tx, subject, changes.get(key, ()), open_.get(key), opened.get(key), flaps
+        )
         for past, at in ended:
             # Unannounced outages get no recovery notification. The service that announced an
             # outage also notifies of its end.
@@ -109,7 +122,8 @@ async def process_outages(
             recovered_orgs.add(subject.org)
     if recovered_orgs:
         await outages.reschedule_outages_now(tx, recovered_orgs)
-    await _notify(tx, subjects, open_, opened, owning, done, is_steady=is_steady)
+    await _notify(tx, subjects, open_, opened, owning, flaps, done, is_steady=is_steady)
+    await put_flap_states(tx, flaps.changed)
     return done
 
 
@@ -134,19 +148,42 @@ async def _lock_incidents(
 
 
 async def _follow(
-    tx: Tx, subject: LockedMonitor, changes: Sequence[tuple[Instant, str]], row: OutageRow | None
+    tx: Tx,
+    subject: LockedMonitor,
+    changes: Sequence[tuple[Instant, str]],
+    row: OutageRow | None,
+    incident: IncidentRow | None,
+    flaps: FlapStates,
 ) -> tuple[OutageRow | None, list[tuple[OutageRow, Instant]]]:
-    """Returns the open outage, and the ended outages with the instants of their end."""
+    """Returns the open outage, and the ended outages with the instants of their end.
+
+    The announced outage of a flapping monitor stays open while the monitor is up.
+    """
     ended: list[tuple[OutageRow, Instant]] = []
+
+    async def end(past: OutageRow, at: Instant) -> None:
+        until = max(at, past.began_at)
+        await outages.end_outage(tx, past, until)
+        ended.append((past, until))
+
     # The state is applied last, so that a lost status change has no effect.
     for at, new_status in [*changes, (subject.since, subject.status)]:
+        recovered = flaps.recovered_by(subject, at, row, incident)
+        if recovered is not None and row is not None:
+            await end(row, recovered)
+            row = None
+        flaps.follow(subject, at, new_status)
         if new_status == MonitorStatus.DOWN and row is None:
             row = await outages.begin_outage(tx, subject.key, at)
         elif new_status == MonitorStatus.UP and row is not None:
-            end = max(at, row.began_at)
-            await outages.end_outage(tx, row, end)
-            ended.append((row, end))
+            if flaps.keeps_open(subject, row, incident):
+                continue
+            await end(row, at)
             row = None
+    recovered = flaps.recovered_by(subject, tx.now, row, incident)
+    if recovered is not None and row is not None:
+        await end(row, recovered)
+        row = None
     return row, ended
 
 
@@ -156,6 +193,7 @@ async def _notify(
     open_: Mapping[MonitorKey, OutageRow],
     opened: Mapping[MonitorKey, IncidentRow],
     owning: OwnerIndex,
+    flaps: FlapStates,
     done: OutageCounts,
     *,
     is_steady: bool,
@@ -176,8 +214,10 @@ async def _notify(
             await _watch_over(tx, row, own, ready, is_silenced=is_silenced)
             continue
         if row.announced_at is not None:
-            may = not is_silenced and _may_remind(tx, subjects[key], row, opened.get(key), around)
-            done.reminded += await _remind(tx, subjects[key], row, opened.get(key), may=may)
+            is_known = not is_silenced and _is_known(own, around.upstreams[key])
+            done.reminded += await _follow_up(
+                tx, subjects[key], row, opened.get(key), flaps, is_known=is_known
+            )
             continue
         upstreams = around.upstreams[key]
         judgement = decide_suppression(own, upstreams, row.hold, tx.now, is_silenced=is_silenced)
@@ -232,42 +272,68 @@ async def _notify_or_delegate(
     return []
 
 
+async def _follow_up(
+    tx: Tx,
+    subject: LockedMonitor,
+    row: OutageRow,
+    incident: IncidentRow | None,
+    flaps: FlapStates,
+    *,
+    is_known: bool,
+) -> int:
+    """Re-notifies of an announced outage if that is due. Returns the number of notifications."""
+    settles_at = flaps.settles_at(subject.key)
+    if is_known and settles_at is not None and settles_at <= tx.now:
+        # A flapping monitor stayed down. This is said although somebody acknowledged the alert,
+        # which was one of a monitor that also recovered.
+        await renotify_outage(tx, subject, row, incident)
+        flaps.settle(subject.key)
+        told = msgspec.structs.replace(row, notified_at=tx.now)
+        await _remind(tx, subject, told, incident, None, may=False)
+        return 1
+    may = is_known and _may_remind(tx, row, incident)
+    return await _remind(tx, subject, row, incident, settles_at, may=may)
+
+
 async def _remind(
     tx: Tx,
     subject: LockedMonitor,
     row: OutageRow,
     incident: IncidentRow | None,
+    settles_at: Instant | None,
     *,
     may: bool,
 ) -> bool:
-    """Re-notifies if due. If suppressed, reschedules the outage after a short interval."""
+    """Re-notifies if due. If suppressed, reschedules the outage after a short interval.
+
+    `settles_at` is when a flapping monitor has settled; the outage is due then too.
+    """
+    if settles_at is not None:
+        settles_at = max(settles_at, Instant(tx.now + HELD_LOOK_US))
     if not subject.renotify_seconds:
-        await outages.reschedule_outage(tx, row, row.notified_at, None)
+        await outages.reschedule_outage(tx, row, row.notified_at, settles_at)
         return False
     due = Instant((row.notified_at or row.began_at) + subject.renotify_seconds * SECOND)
     if due > tx.now:
-        await outages.reschedule_outage(tx, row, row.notified_at, due)
+        await outages.reschedule_outage(tx, row, row.notified_at, min(due, settles_at or due))
         return False
     if may:
         await renotify_outage(tx, subject, row, incident)
     again = Instant(tx.now + (subject.renotify_seconds * SECOND if may else HELD_LOOK_US))
+    again = min(again, settles_at or again)
     await outages.reschedule_outage(tx, row, tx.now if may else row.notified_at, again)
     return may
 
 
-def _may_remind(
-    tx: Tx,
-    subject: LockedMonitor,
-    row: OutageRow,
-    incident: IncidentRow | None,
-    around: DependencyState,
-) -> bool:
-    """Returns whether the outage is still known, unacknowledged and without a cause."""
-    own = _own(subject, around)
+def _is_known(own: MonitorCondition, upstreams: Sequence[Upstream]) -> bool:
+    """Returns whether the monitor is still known to be down, without a cause."""
     if not own.enabled or own.in_maintenance or not own.is_down:
         return False
-    if any(upstream.silences for upstream in around.upstreams[subject.key]):
-        return False
+    return not any(upstream.silences for upstream in upstreams)
+
+
+def _may_remind(tx: Tx, row: OutageRow, incident: IncidentRow | None) -> bool:
+    """Returns whether nobody has answered the outage."""
     if row.incident is None:
         return True
     # An acknowledged, snoozed or resolved incident is not re-notified.

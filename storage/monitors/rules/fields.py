@@ -232,6 +232,18 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             meaning="interval of repeated notifications until acknowledgement; 0 is off",
         ),
     ] = 0
+    flap_threshold: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(2, 20, or_zero=True),
+            is_default_of_installation=True,
+            label="Flapping from",
+            hint="Outages within an hour from which on its alert stays open until it settled.",
+            group="alerts",
+            meaning="outages within an hour from which on the monitor is flapping: its alert "
+            "stays open until the status did not change for 15 minutes; 0 is off",
+        ),
+    ] = 0
     conditions: Annotated[
         list[str],
         MonitorField(
