@@ -236,7 +236,6 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
         int,
         MonitorField(
             bounds=FieldBounds(2, 20, or_zero=True),
-            is_default_of_installation=True,
             label="Flapping from",
             hint="Outages within an hour from which on its alert stays open until it settled.",
             group="alerts",
