@@ -11,6 +11,8 @@ from enum import Enum
 from typing import Final
 
 from ..check.target import BadTarget, read_url
+from .message import LINES_MOST
+from .message_template import FIELDS_SAID, TEXT_TEMPLATE, TITLE_TEMPLATE, template_fault
 
 VALUE_LONGEST: Final = 2_048
 # Placeholder for a stored secret in responses. A request that contains it keeps the secret.
@@ -23,8 +25,12 @@ Config = Mapping[str, str]
 
 
 class ValueForm(Enum):
+    """A TITLE and a LINES value are templates of a message; only the latter has several lines."""
+
     TEXT = "text"
     URL = "url"
+    TITLE = "title"
+    LINES = "lines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +136,31 @@ class ChannelSpec:
         )
 
 
+# Of every type that sends text. `deliver` applies them before a sender formats the message.
+TEMPLATES: Final = (
+    ChannelSetting(
+        name=TITLE_TEMPLATE,
+        help=f"A title of your own, with {FIELDS_SAID}",
+        form=ValueForm.TITLE,
+    ),
+    ChannelSetting(
+        name=TEXT_TEMPLATE,
+        help="A text of your own with the same fields; a line whose fields are empty is left out",
+        form=ValueForm.LINES,
+    ),
+)
+
+
+def template_faults(config: Config) -> list[SettingFault]:
+    """Returns the faults of the templates alone."""
+    found = (_fault(setting, config.get(setting.name, "")) for setting in TEMPLATES)
+    return [fault for fault in found if fault is not None]
+
+
+def with_templates(spec: ChannelSpec) -> ChannelSpec:
+    return replace(spec, settings=(*spec.settings, *TEMPLATES))
+
+
 def _setting_names(key: str) -> str:
     """Returns the field of an unknown key. A key that is not a name may be a misplaced value."""
     return f"config.{key}" if re.fullmatch(r"[a-z_]{1,40}", key) else "config"
@@ -141,8 +172,12 @@ def _fault(setting: ChannelSetting, value: str) -> SettingFault | None:
         return SettingFault(field, "is required") if setting.required else None
     if len(value) > setting.longest:
         return SettingFault(field, f"must be at most {setting.longest} characters")
-    if any(c < " " or "\x7f" <= c <= "\x9f" or "\ud800" <= c <= "\udfff" for c in value):
+    shown = value.replace("\n", "") if setting.form is ValueForm.LINES else value
+    if any(c < " " or "\x7f" <= c <= "\x9f" or "\ud800" <= c <= "\udfff" for c in shown):
         return SettingFault(field, "must not contain control characters")
+    if setting.form in (ValueForm.TITLE, ValueForm.LINES):
+        wrong = template_fault(value, LINES_MOST if setting.form is ValueForm.LINES else 1)
+        return None if wrong is None else SettingFault(field, wrong)
     if setting.form is ValueForm.URL:
         try:
             read_url(value)

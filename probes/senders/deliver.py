@@ -12,8 +12,9 @@ import trio
 
 from ..check.failure import LocalFailure, TargetFailure
 from . import apprise, discord, email, ntfy, opsgenie, pagerduty, slack, teams, telegram, webhook
-from .channel_spec import ChannelSpec
+from .channel_spec import ChannelSpec, with_templates
 from .message import Message
+from .message_template import templated
 from .personal import PERSONAL_SENDERS, PERSONAL_SPECS
 from .send_result import SEND_SECONDS, Delivered, NotDelivered, SendContext, SendFailure, renamed
 
@@ -33,7 +34,11 @@ _SENDERS: Final[Mapping[str, ModuleType]] = {
     )
 }
 
-SPECS: Final[Mapping[str, ChannelSpec]] = {name: sender.SPEC for name, sender in _SENDERS.items()}
+# A webhook sends the parts of the message, so its receiver words it.
+SPECS: Final[Mapping[str, ChannelSpec]] = {
+    name: sender.SPEC if sender is webhook else with_templates(sender.SPEC)
+    for name, sender in _SENDERS.items()
+}
 
 
 async def deliver(
@@ -45,7 +50,8 @@ async def deliver(
     Raises: `NotDelivered` with the reason, and whether to retry.
     """
     given = SPECS[kind].with_defaults(config)
-    return await _within_bounds(_SENDERS[kind].send(message, given, means))
+    worded = templated(message, given)
+    return await _within_bounds(_SENDERS[kind].send(worded, given, means))
 
 
 async def deliver_to_person(

@@ -92,3 +92,13 @@ async def target() -> AsyncIterator[str]:
         nursery.start_soon(trio.serve_listeners, take, listeners)
         yield f"127.0.0.1:{listeners[0].socket.getsockname()[1]}"
         nursery.cancel_scope.cancel()
+
+
+async def know_the_time(ours: Agent) -> None:
+    """Asks for the server's time until the clock is set. Slow responses, as on a busy machine,
+    leave it open.
+    """
+    while True:
+        assert await ours.puller.greet()
+        if ours.clock.is_set:
+            return

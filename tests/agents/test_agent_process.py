@@ -20,6 +20,7 @@ from tests.agents.fast_agent import (
     PATIENCE_SECONDS,
     FastTime,
     agent,
+    know_the_time,
     not_running,
     target,
     until,
@@ -245,11 +246,8 @@ async def test_an_invalid_response_acknowledges_no_result_and_counts_as_a_cut(
     time: FastTime, server: FakeServer, tmp_path: Path, answer: object
 ) -> None:
     async with not_running(tmp_path, server.url, time.count) as ours:
-        assert await ours.puller.greet()
-        # Slow responses, as on a busy machine, leave the server's time open, and an agent claims
-        # nothing before it is known.
-        while not ours.clock.is_set:
-            assert await ours.puller.greet()
+        # An agent claims nothing before.
+        await know_the_time(ours)
         ours.ring.keep(b'{"job_id":"a"}', 0)
         server.fault = lambda route, _: answer
         for _ in range(FAILURES):
@@ -375,7 +373,7 @@ async def test_a_leap_drops_what_was_seen_since_the_last_good_answer_and_no_more
     time: FastTime, server: FakeServer, tmp_path: Path
 ) -> None:
     async with not_running(tmp_path, server.url, time.count) as ours:
-        assert await ours.puller.greet()
+        await know_the_time(ours)
         ours.ring.keep(b'"sure"', 0)
         assert await ours.puller.greet()
         ours.ring.keep(b'"unsure"', 0)
@@ -402,7 +400,7 @@ async def test_a_disconnected_agent_runs_known_checks_for_a_day(
     knows: int,
 ) -> None:
     async with not_running(tmp_path, server.url, time.count) as ours:
-        assert await ours.puller.greet()
+        await know_the_time(ours)
         ours.known.learn(definition())
         free = ours.runs.room()
         assert ours.puller.look_once() > 0

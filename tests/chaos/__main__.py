@@ -17,7 +17,7 @@ from typing import Any
 from .bundle_load import Bundles
 from .database_faults import DATABASE
 from .faults import Injector, Lane
-from .history import History, course, verdicts, verify
+from .history import History, course, lost_pushes, verdicts, verify
 from .installation import HOSTS, INTERVAL_SECONDS, Installation, installation
 from .link_faults import LINKS
 from .load import Load
@@ -70,9 +70,10 @@ def run(options: Options, folder: Path) -> dict[str, Any]:
         ways = stack.enter_context(pooler(net, cluster, folder)) if options.pooled else ()
         found = stack.enter_context(installation(net, cluster, folder, *ways))
         found.declare(options.monitors, JOBS)
+        load, bundles = Load(found, options.seed), Bundles(options.bundle)
+        load.announcements.subscribe()
         time.sleep(3 * INTERVAL_SECONDS)
         since = time.time()
-        load, bundles = Load(found, options.seed), Bundles(options.bundle)
         injector = Injector(
             cluster, found, lanes(found, bundles), options.seed, options.faults, log
         )
@@ -103,10 +104,16 @@ def run(options: Options, folder: Path) -> dict[str, Any]:
                 "refused": bundles.refused,
                 "verified": bundles.verified,
             },
+            "lost_pushes": lost_pushes(history),
+            "announcements": load.announcements.report(),
             "windows": verdicts(history),
             "course": course(history),
             "logs": str(folder),
-            "violations": [*bundles.violations, *verify(history)],
+            "violations": [
+                *bundles.violations,
+                *verify(history),
+                *load.announcements.verify(since),
+            ],
         }
 
 

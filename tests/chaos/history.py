@@ -114,6 +114,24 @@ def _beats(history: History, identifier: str, until: float) -> list[dict[str, An
     return [beat for beat in beats if history.since - 1 <= instant(beat["ts"]) <= until]
 
 
+def lost_pushes(history: History) -> list[str]:
+    """Returns each acknowledged push that is not stored, with its distance to the failovers.
+
+    With asynchronous replication, a failover loses what the replica had not received.
+    """
+    failovers = [one for one in history.injected if one.lane == "database"]
+    lost = []
+    for number, identifier in history.found.jobs.items():
+        stored = {beat.get("msg") for beat in _beats(history, identifier, float("inf"))}
+        for text, at in history.load.acknowledged[number].items():
+            if text in stored:
+                continue
+            near = min(failovers, key=lambda one: abs(one.began_at - at), default=None)
+            told = f"{at - near.began_at:+.2f} s, {near.fault}" if near else "without a fault"
+            lost.append(f"{text}: {told}")
+    return lost
+
+
 def verdicts(history: History) -> dict[str, int]:
     """Returns how many windows have each verdict and reason."""
     counts: dict[str, int] = {}

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from tests.support.processes.daemon_process import LEADLINE, Daemon, Refusal, daemon
 
+from .mailbox import PORT as MAIL_PORT
 from .network import Network
 from .patroni_cluster import ETCD_PORT, Cluster, dsn_of
 
@@ -192,6 +193,10 @@ def installation(
             _script(net, "target", "target", str(folder), net.addresses["target"])
         )
         found = Installation(net, folder, {}, {}, target, int(target.first_line()))
+        mailbox = stack.enter_context(
+            _script(net, "target", "mailbox", str(folder), net.addresses["target"])
+        )
+        assert mailbox.first_line() == "listening"
         for name in (*NAMES, *AGENTS):
             add = _add_agent if name in AGENTS else _add_server
             found.locks[name] = threading.RLock()
@@ -233,6 +238,11 @@ def _add_server(
             LEADLINE_PROBER__ALLOW_PRIVATE_IPS="true",
             LEADLINE_PROBER__CONNECTIVITY_CHECK=f"{net.addresses['etcd']}:{ETCD_PORT}",
             LEADLINE_NOTIFICATION_EGRESS__ALLOW_PRIVATE_IPS="true",
+            LEADLINE_SERVER__PUBLIC_BASE_URL="https://up.example.com",
+            LEADLINE_MAIL__ENABLED="true",
+            LEADLINE_MAIL__SMTP_HOST=net.addresses["target"],
+            LEADLINE_MAIL__SMTP_PORT=str(MAIL_PORT),
+            LEADLINE_MAIL__FROM="Leadline <status@example.com>",
             LEADLINE_PULL__TOKEN=TOKEN,
             LEADLINE_PULL__REGIONS='[{name="edge"}]',
         )

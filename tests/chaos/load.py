@@ -1,4 +1,6 @@
-"""Load of a chaos run: pushes, questions to the gate, readers, and targets that go down and up."""
+"""Load of a chaos run: pushes, questions to the gate, readers, announcements, and targets that go
+down and up.
+"""
 
 import http.client
 import random
@@ -14,6 +16,7 @@ from typing import Any
 
 from tests.support.processes.daemon_process import Refusal
 
+from .announcements import Announcements
 from .installation import Installation
 from .verifier import GateAnswer
 
@@ -38,8 +41,12 @@ class Load:
     refused: list[str] = field(default_factory=list)
     gate: list[GateAnswer] = field(default_factory=list)
     requests: Counter[str] = field(default_factory=Counter)
+    announcements: Announcements = field(init=False)
     ended: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.announcements = Announcements(self.installation)
 
     def start(self) -> None:
         for number in self.installation.jobs:
@@ -47,13 +54,16 @@ class Load:
             self._begin(self._push, number)
         for work in (self._ask_gate, self._read, self._break_targets):
             self._begin(work)
+        told = self.announcements
+        for watch in (told.announce, told.record_changes, told.read_page):
+            self._begin(watch, self.ended)
 
     def stop(self) -> None:
         self.ended.set()
         for thread in self._threads:
             thread.join(PUSH_ANSWER_SECONDS + 10)
 
-    def _begin(self, work: Callable[..., None], *arguments: int) -> None:
+    def _begin(self, work: Callable[..., None], *arguments: Any) -> None:
         self._threads.append(threading.Thread(target=work, args=arguments, daemon=True))
         self._threads[-1].start()
 

@@ -234,3 +234,30 @@ async def test_a_test_returns_its_outcome_as_a_bounded_reason(api: Api) -> None:
         path = f"/api/v1/notification-channels/{away['id']}/test"
         failed = await (await api.ask("editor", "POST", path)).get_json()
     assert failed == {"ok": False, "reason": "connect_refused"}
+
+
+async def test_templates_are_previewed_stored_and_removed(api: Api) -> None:
+    words = {"title_template": "[{severity}] {title}", "text_template": "{why}\n{runbook_url}"}
+    path = f"/api/v1/projects/{api.project}/notification-channels/preview"
+    answer = await api.ask("editor", "POST", path, words)
+    assert answer.status_code == 200
+    shown = await answer.get_json()
+    assert shown["title"] == "[major] Checkout is down"
+    assert shown["lines"] == ["http_status 503", "https://wiki.example.com/checkout"]
+    made = await make(api, **NTFY, **words)
+    assert made["config"]["text_template"] == words["text_template"]
+    cleared = await patch(api, made, config={**NTFY, "token": MASK, "title_template": ""})
+    assert not cleared["config"].get("title_template")
+    assert (await stored(api, made))["text_template"] == words["text_template"]
+
+
+@pytest.mark.parametrize("setting", ["title_template", "text_template"])
+async def test_a_template_with_an_unknown_field_is_refused(api: Api, setting: str) -> None:
+    for path in ("", "/preview"):
+        body: dict[str, Any] = {setting: "{token}"}
+        if not path:
+            body = {"type": "ntfy", "name": "Operators", "config": {**NTFY, **body}}
+        where = f"/api/v1/projects/{api.project}/notification-channels{path}"
+        answer = await api.ask("editor", "POST", where, body)
+        assert answer.status_code == 400
+        assert f"config.{setting}" in (await answer.get_json())["error"]

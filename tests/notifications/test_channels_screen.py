@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from leadline.probes.senders.channel_spec import TEMPLATES
 from leadline.probes.senders.deliver import SPECS
 from leadline.storage.core.instant import HOUR
 from tests.support.app.cast import Api
@@ -79,7 +80,9 @@ async def test_every_type_can_be_added_there(api: Api) -> None:
     for spec in SPECS.values():
         assert f'name="type" value="{spec.type}"' in page
         for setting in spec.settings:
-            assert f'id="{spec.type}-{setting.name}"' in page
+            # Templates are on the screen of the channel.
+            is_there = f'id="{spec.type}-{setting.name}"' in page
+            assert is_there == (setting not in TEMPLATES)
 
 
 @pytest.mark.parametrize("act", ["save", "enable", "delete", "test"])
@@ -197,3 +200,35 @@ async def test_the_uses_of_a_channel_of_another_project_are_not_found(api: Api) 
     assert (await api.ask("viewer", "GET", f"{path}x")).status_code == 404
     path = path.replace("uses", "edit")
     assert (await api.ask("viewer", "GET", f"{path}{channel}")).status_code == 403
+
+
+async def test_a_template_is_previewed_with_the_typed_words_and_stored_on_save(api: Api) -> None:
+    channel = await ntfy(api)
+    words = {"config.title_template": "[{severity}] {title}", "config.text_template": "A\r\n{why}"}
+    form = {"channel": channel, "name": "Night", "config.topic": "typed", **words}
+    page = await text_of(await send(api, "editor", "preview", **form))
+    assert "<b>[major] Checkout is down</b>\nA\nhttp_status 503\n" in page
+    assert 'value="typed"' in page
+    assert TOKEN not in page
+    assert "[{severity}]" not in await seen(api, "editor", f"?show=edit&uid={channel}")
+    assert (await send(api, "editor", "save", **form)).status_code == 303
+    ((stored,),) = await api.rows("select config from notification_channels")
+    assert stored["text_template"] == "A\n{why}"
+    page = await seen(api, "editor", f"?show=edit&uid={channel}")
+    assert "A\n{why}</textarea>" in page
+
+
+async def test_an_unknown_field_of_a_template_is_named_by_its_setting(api: Api) -> None:
+    channel = await ntfy(api)
+    for act in ("preview", "save"):
+        form = {
+            "channel": channel,
+            "name": "N",
+            "config.topic": "ops",
+            "config.text_template": "{x}",
+        }
+        wrong = await send(api, "editor", act, **form)
+        page = await text_of(wrong)
+        assert wrong.status_code == 400
+        assert "Text template: must contain no other fields than {title}, {status}" in page
+        assert "{x}</textarea>" in page

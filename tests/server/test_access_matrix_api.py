@@ -99,6 +99,7 @@ E POST /projects/{projectID}/notification-channels
 E PATCH /notification-channels/{channelID}
 E DELETE /notification-channels/{channelID}
 E POST /notification-channels/{channelID}/test
+E POST /projects/{projectID}/notification-channels/preview
 V GET /projects/{projectID}/alert-routes
 E PUT /projects/{projectID}/alert-routes
 E POST /projects/{projectID}/alert-routes/test

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from ....probes.senders.channel_spec import ChannelSpec
+from ....probes.senders.channel_spec import TEMPLATES, ChannelSetting, ChannelSpec, ValueForm
 from ....probes.senders.deliver import SPECS
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
@@ -37,7 +37,12 @@ from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes import channels as api
-from ..schemas.notifications import CreateNotificationChannel, PatchNotificationChannel
+from ..schemas.notifications import (
+    CreateNotificationChannel,
+    MessagePreview,
+    MessageTemplates,
+    PatchNotificationChannel,
+)
 
 # Prefix of setting names in the form, separate from the form's own fields.
 _PREFIX: Final = "config."
@@ -73,7 +78,10 @@ _SAID: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Setting in the form. `value` is empty for a secret. `kept` is true if one is stored."""
+    """Setting in the form. `value` is empty for a secret. `kept` is true if one is stored.
+
+    `has_lines`: the value has several lines.
+    """
 
     name: str
     label: str
@@ -82,6 +90,7 @@ class Input:
     required: bool
     value: str
     kept: bool = False
+    has_lines: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,7 @@ class ChannelItem:
     enabled: bool
     takes_tickets: bool
     inputs: list[Input]
+    templates: list[Input]
     last: Moment | None
     mark: str
     word: str
@@ -117,6 +127,8 @@ class ChannelFormResult:
 
     text: str = ""
     is_wrong: bool = False
+    # The example in the words of typed templates.
+    preview: MessagePreview | None = None
 
 
 class ChannelQuery(msgspec.Struct, frozen=True):
@@ -127,6 +139,7 @@ class ChannelQuery(msgspec.Struct, frozen=True):
     done: str = ""
 
 
+_TEMPLATED: Final = frozenset(setting.name for setting in TEMPLATES)
 _DONE: Final = {
     "add": "The channel was added. Send a test to check it.",
     "save": "Saved.",
@@ -152,12 +165,13 @@ async def submit_channels(ask: Request) -> Response:
             raise
         field = refused.field.removeprefix(_PREFIX).replace("_", " ").capitalize()
         said = _SAID.get(refused.code) or f"{field}: {refused.message}."
-        step = {"add": "add", "save": "edit"}.get(value_of(ask, "act"), "")
+        step = {"add": "add", "save": "edit", "preview": "edit"}.get(value_of(ask, "act"), "")
         return await _render(
             ask, ChannelFormResult(said, is_wrong=True), what=step, uid=value_of(ask, "channel")
         )
     if done is not None:
-        return await _render(ask, done)
+        what = "edit" if done.preview is not None else ""
+        return await _render(ask, done, what=what, uid=value_of(ask, "channel"))
     return redirect(f"/projects/{ask.ids['projectID']}/channels?done={value_of(ask, 'act')}")
 
 
@@ -181,6 +195,10 @@ async def _apply(ask: Request, what: str) -> ChannelFormResult | None:
                 takes_tickets="takes_tickets" in ask.form,
             )
             await api.update(replace(ask, body=body_))
+        case "preview":
+            typed = {name: value for name, value in _config(ask).items() if name in _TEMPLATED}
+            shown_ = await api.preview(replace(ask, body=MessageTemplates(**typed)))
+            return ChannelFormResult(preview=shown_)
         case "enable" | "disable":
             await api.update(replace(ask, body=PatchNotificationChannel(enabled=what == "enable")))
         case "delete":
@@ -217,7 +235,7 @@ def _known(kind: str) -> str:
 
 def _config(ask: Request) -> dict[str, str]:
     return {
-        name.removeprefix(_PREFIX): values[0].strip()
+        name.removeprefix(_PREFIX): values[0].replace("\r\n", "\n").strip()
         for name, values in ask.form.items()
         if name.startswith(_PREFIX)
     }
@@ -247,7 +265,10 @@ async def _render(
     lines = [_item(row, health.get(row.id), used.get(row.id, ""), now) for row in rows]
     chosen = None
     if chosen_row is not None:
-        chosen = next(line for line in lines if line.uid == chosen_row.uid)
+        typed = _config(ask) if what == "edit" else {}
+        chosen = _item(
+            chosen_row, health.get(chosen_row.id), used.get(chosen_row.id, ""), now, typed
+        )
     kind = value_of(ask, "type")
     return page(
         "notifications/console/channels.html",
@@ -303,9 +324,17 @@ def _groups(uses: Sequence[ChannelUse], home: str, *, may_write: bool) -> list[C
     return groups
 
 
-def _item(row: ChannelRow, health: ChannelHealth | None, used_by: str, now: Instant) -> ChannelItem:
+def _item(
+    row: ChannelRow,
+    health: ChannelHealth | None,
+    used_by: str,
+    now: Instant,
+    typed: Mapping[str, str] = {},
+) -> ChannelItem:
+    """Returns a channel with its settings, or those that the user has `typed`, but no secret."""
     config = shown(row)
-    references = SPECS[row.type].references
+    spec = SPECS[row.type]
+    references = spec.references
     kept = set(config) | {name for key, name in references.items() if key in config}
     delivered = None if health is None else health.delivered_at
     if not row.enabled:
@@ -322,7 +351,8 @@ def _item(row: ChannelRow, health: ChannelHealth | None, used_by: str, now: Inst
         row.type,
         row.enabled,
         row.takes_tickets,
-        _inputs(SPECS[row.type], config, kept),
+        _inputs(spec, {**config, **typed}, kept),
+        [_input(setting, {**config, **typed}, kept) for setting in _templates(spec)],
         ago(delivered, now) if delivered is not None else None,
         mark,
         word,
@@ -332,18 +362,25 @@ def _item(row: ChannelRow, health: ChannelHealth | None, used_by: str, now: Inst
 
 
 def _inputs(spec: ChannelSpec, config: Mapping[str, str], kept: set[str]) -> list[Input]:
-    return [
-        Input(
-            s.name,
-            s.name.replace("_", " ").capitalize(),
-            s.help,
-            s.secret,
-            s.required and not (s.secret and s.name in kept),
-            "" if s.secret else config.get(s.name, s.default),
-            s.secret and s.name in kept,
-        )
-        for s in spec.settings
-    ]
+    return [_input(setting, config, kept) for setting in spec.settings if setting not in TEMPLATES]
+
+
+def _templates(spec: ChannelSpec) -> list[ChannelSetting]:
+    return [setting for setting in spec.settings if setting in TEMPLATES]
+
+
+def _input(setting: ChannelSetting, config: Mapping[str, str], kept: set[str]) -> Input:
+    is_kept = setting.secret and setting.name in kept
+    return Input(
+        setting.name,
+        setting.name.replace("_", " ").capitalize(),
+        setting.help,
+        setting.secret,
+        setting.required and not is_kept,
+        "" if setting.secret else config.get(setting.name, setting.default),
+        is_kept,
+        setting.form is ValueForm.LINES,
+    )
 
 
 _PROJECT: Final = ("project", "projectID")

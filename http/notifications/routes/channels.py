@@ -6,11 +6,20 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from ....probes.senders.channel_spec import template_faults
 from ....probes.senders.deliver import deliver
-from ....probes.senders.message import Message, NotificationStatus
+from ....probes.senders.message import (
+    Message,
+    MessageSeverity,
+    NotificationStatus,
+    body_lines,
+    title_line,
+)
+from ....probes.senders.message_template import TEXT_TEMPLATE, TITLE_TEMPLATE, templated
 from ....probes.senders.send_result import NotDelivered
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
+from ....storage.core.refusal import Refused
 from ....storage.engine.keyring import CannotOpen
 from ....storage.monitors.queries.monitors import select_monitor
 from ....storage.monitors.transactions.attach_channel import attach_channel, detach_channel
@@ -35,6 +44,8 @@ from ...wire.scope_keys import org_of, project_of
 from ..schemas.notifications import (
     AttachChannel,
     CreateNotificationChannel,
+    MessagePreview,
+    MessageTemplates,
     NotificationChannel,
     PatchNotificationChannel,
     Tested,
@@ -140,6 +151,35 @@ def _test_message(name: str, link: str) -> Message:
     )
 
 
+async def preview(ask: Request) -> MessagePreview:
+    """Words an example in the templates, and stores and sends nothing."""
+    given_ = {
+        TITLE_TEMPLATE: ask.body.title_template,
+        TEXT_TEMPLATE: ask.body.text_template.replace("\r\n", "\n"),
+    }
+    for fault in template_faults(given_):
+        raise Refused("invalid", fault.field, fault.message)
+    made = templated(_example(ask.context.options.public_base_url), given_)
+    return MessagePreview(title=title_line(made), lines=body_lines(made), link=made.link)
+
+
+def _example(base_url: str) -> Message:
+    return Message(
+        id="",
+        key="",
+        event="incident.opened",
+        status=NotificationStatus.DOWN,
+        title="Checkout is down",
+        severity=MessageSeverity.MAJOR,
+        lines=("3 of 3 monitors are down.",),
+        link=f"{base_url or 'https://up.example.com'}/incidents/example",
+        since=1_780_000_000_000_000,
+        why="http_status 503",
+        conditions=("[STATUS] == 200 (503)",),
+        runbook_url="https://wiki.example.com/checkout",
+    )
+
+
 async def list_of_monitor(ask: Request) -> list[NotificationChannel]:
     async with ask.context.pool.transaction("list_monitor_channels", read_only=True) as tx:
         monitor = await select_monitor(tx, ask.ids["monitorID"])
@@ -204,6 +244,17 @@ ROUTES: Final = (
         summary="Delete a channel that no policy, schedule or override uses; detach its monitors.",
         status=204,
         also=(409,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ALL}/preview",
+        action=EDIT,
+        scope=_PROJECT,
+        handler=preview,
+        summary="Word an example message in templates of a channel.",
+        tag="channels",
+        body=MessageTemplates,
+        answer=MessagePreview,
     ),
     Route(
         method="POST",

@@ -75,6 +75,21 @@ class Tested(Schema, frozen=True, kw_only=True):
     reason: str | UnsetType = UNSET
 
 
+class MessageTemplates(RequestSchema, frozen=True, kw_only=True):
+    """Templates of a channel to preview. An empty one leaves the words of Leadline."""
+
+    title_template: Annotated[str, Meta(max_length=4_096)] = ""
+    text_template: Annotated[str, Meta(max_length=4_096)] = ""
+
+
+class MessagePreview(Schema, frozen=True, kw_only=True):
+    """An example of a message in the words of the templates, without the link to answer it."""
+
+    title: str
+    lines: list[str]
+    link: str
+
+
 class Webhook(Schema, frozen=True, kw_only=True):
     """`secret` is present only in the response to a create."""
 

@@ -33,7 +33,7 @@ from leadline.probes.check.phase_timer import Stopwatch
 from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.kinds.grpc import decoded, encoded, probe
 from tests.support.peers.leaks import leaves_nothing
-from tests.support.peers.servers import Handler, Prober, answering, serving
+from tests.support.peers.servers import Handler, Prober, answering, deadline_for, serving
 from tests.support.processes.ports import refusing_port
 
 HOST = "127.0.0.1"
@@ -309,7 +309,7 @@ async def test_malformed_answers_get_their_failure_class(
     prober: Prober, handler: Handler, failure: FailureClass | None, code: int | None
 ) -> None:
     async with serving(handler) as port:
-        result = await prober.check("grpc", f"{HOST}:{port}", timeout_seconds=3)
+        result = await prober.check("grpc", f"{HOST}:{port}", timeout_seconds=deadline_for(failure))
     assert (result.msg, result.code) == (down(failure) if failure else "", code), result.bug
 
 

@@ -21,6 +21,7 @@ from tests.support.peers.servers import (
     Prober,
     answer,
     answering,
+    deadline_for,
     gzip_bomb,
     read_head,
     serving,
@@ -274,7 +275,10 @@ async def test_a_misbehaving_server_gets_its_failure_class_in_time(
     handler, failure = MISBEHAVING[what]
     async with serving(handler) as port:
         result = await prober.check(
-            "http", f"http://127.0.0.1:{port}/", "[BODY] exists", timeout_seconds=1
+            "http",
+            f"http://127.0.0.1:{port}/",
+            "[BODY] exists",
+            timeout_seconds=deadline_for(failure),
         )
     assert down(result, failure)
 

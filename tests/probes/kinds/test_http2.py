@@ -17,7 +17,7 @@ from leadline.probes.check.result import FailureClass, Result, RunOutcome, messa
 from leadline.probes.net.http2 import CHUNK_LEAST, CHUNK_MOST, PIECES_MOST, GoAwayFilter
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.real_servers import HOST, listens, running
-from tests.support.peers.servers import Handler, Prober, gzip_bomb, serving
+from tests.support.peers.servers import Handler, Prober, deadline_for, gzip_bomb, serving
 from tests.support.processes.ports import free_port
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -256,7 +256,10 @@ async def test_a_misbehaving_peer_gets_its_failure_class_in_time(prober: Prober,
     handler, failure = MISUSES[name]
     async with serving(handler) as port:
         result = await check(
-            prober, f"http://{HOST}:{port}/", "[BODY] contains x", timeout_seconds=2
+            prober,
+            f"http://{HOST}:{port}/",
+            "[BODY] contains x",
+            timeout_seconds=deadline_for(failure),
         )
     assert is_down(result, failure), result
 

@@ -27,7 +27,7 @@ from leadline.probes.net.sessions.mysql_session import (
     MysqlSession,
 )
 from tests.support.peers.real_servers import HOST
-from tests.support.peers.servers import Prober, serving
+from tests.support.peers.servers import Prober, deadline_for, serving
 
 PASSWORD = "canary-50f1c2"
 WATCHER: dict[str, object] = {"username": "watcher", "password": PASSWORD, "database": "shop"}
@@ -265,7 +265,8 @@ async def test_a_malformed_login_gets_its_failure_class(
     prober: Prober, script: list[list[bytes]], failure: FailureClass, code: int | None
 ) -> None:
     async with serving(Peer(*script)) as port:
-        result = await prober.check("mysql", f"{HOST}:{port}", timeout_seconds=2, **WATCHER)
+        deadline = deadline_for(failure)
+        result = await prober.check("mysql", f"{HOST}:{port}", timeout_seconds=deadline, **WATCHER)
     assert (result.msg, result.code) == (down(failure), code)
 
 
@@ -297,7 +298,7 @@ async def test_a_malformed_result_gets_its_failure_class(
     prober: Prober, query: list[bytes], failure: FailureClass | None, code: int | None
 ) -> None:
     async with serving(Peer([greeting()], [OK], query=query)) as port:
-        result = await prober.check("mysql", f"{HOST}:{port}", timeout_seconds=2, **WATCHER)
+        result = await prober.check("mysql", f"{HOST}:{port}", timeout_seconds=30, **WATCHER)
     assert (result.msg, result.code) == (down(failure) if failure else "", code)
 
 
@@ -367,7 +368,10 @@ async def test_abrupt_ends_get_their_failure_class(prober: Prober) -> None:
     ]
     for handler, failure in handlers:
         async with serving(handler) as port:
-            result = await prober.check("mysql", f"{HOST}:{port}", timeout_seconds=1, **WATCHER)
+            deadline = deadline_for(failure)
+            result = await prober.check(
+                "mysql", f"{HOST}:{port}", timeout_seconds=deadline, **WATCHER
+            )
         assert result.msg == down(failure), handler
 
 

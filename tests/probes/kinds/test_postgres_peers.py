@@ -17,7 +17,7 @@ from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.net.sessions.postgres_session import PostgresSession
 from tests.support.peers.real_servers import HOST
-from tests.support.peers.servers import Prober, serving
+from tests.support.peers.servers import Prober, deadline_for, serving
 
 PASSWORD = "canary-50f1c2"
 WATCHER: dict[str, object] = {"username": "watcher", "password": PASSWORD, "database": "shop"}
@@ -210,7 +210,11 @@ async def test_abrupt_ends_get_their_failure_class(prober: Prober) -> None:
                 if handler is dripping and mode == "require":
                     continue
                 result = await prober.check(
-                    "postgres", f"{HOST}:{port}", timeout_seconds=1, sslmode=mode, **WATCHER
+                    "postgres",
+                    f"{HOST}:{port}",
+                    timeout_seconds=deadline_for(failure),
+                    sslmode=mode,
+                    **WATCHER,
                 )
                 assert result.msg == down(failure), mode
 

@@ -19,7 +19,7 @@ from leadline.probes.net.bounded_reader import Reader
 from leadline.probes.net.sessions.amqp_session import FRAME_BYTES_MOST, AmqpSession
 from tests.probes.kinds.test_http import serving_tls
 from tests.support.peers.real_servers import HOST
-from tests.support.peers.servers import Prober, answer, answering, serving
+from tests.support.peers.servers import Prober, answer, answering, deadline_for, serving
 
 HEADER = b"AMQP\x00\x00\x09\x01"
 PASSWORD = "canary-50f1c2"
@@ -178,8 +178,9 @@ async def test_malformed_answers_get_their_failure_class(
     prober: Prober, script: list[bytes], failure: FailureClass | None, code: int | None
 ) -> None:
     async with serving(Peer(*script)) as port:
+        deadline = deadline_for(failure)
         result = await prober.check(
-            "rabbitmq", f"{HOST}:{port}", queue="jobs", timeout_seconds=2, **WATCHER
+            "rabbitmq", f"{HOST}:{port}", queue="jobs", timeout_seconds=deadline, **WATCHER
         )
     assert (result.msg, result.code) == (down(failure) if failure else "", code)
 
@@ -226,7 +227,10 @@ async def test_abrupt_ends_get_their_failure_class(prober: Prober) -> None:
     ]
     for handler, failure in handlers:
         async with serving(handler) as port:
-            result = await prober.check("rabbitmq", f"{HOST}:{port}", timeout_seconds=1, **WATCHER)
+            deadline = deadline_for(failure)
+            result = await prober.check(
+                "rabbitmq", f"{HOST}:{port}", timeout_seconds=deadline, **WATCHER
+            )
         assert result.msg == down(failure), handler
     async with serving(without_close_ok) as port:
         result = await prober.check("rabbitmq", f"{HOST}:{port}", **WATCHER)

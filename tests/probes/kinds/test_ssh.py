@@ -23,7 +23,7 @@ from leadline.probes.kinds.ssh import offered_host_keys
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from tests.support.peers.leaks import leaves_nothing
-from tests.support.peers.servers import HANGS_SECONDS, Handler, Prober, serving
+from tests.support.peers.servers import HANGS_SECONDS, Handler, Prober, deadline_for, serving
 from tests.support.processes.ports import free_port, refusing_port
 
 HOST = "127.0.0.1"
@@ -215,7 +215,7 @@ async def test_the_output_of_a_command_decides(
         private_key_ref="ssh",
         secrets={"private_key": sshd.key},
         command=command,
-        timeout_seconds=2,
+        timeout_seconds=deadline_for(failure),
     )
     assert (result.msg, result.code) == (down(failure) if failure else "", code), result.bug
 

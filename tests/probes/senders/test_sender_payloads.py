@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.probes.senders import discord, ntfy, opsgenie, pagerduty, slack, teams, telegram
-from leadline.probes.senders.channel_spec import MASK
+from leadline.probes.senders.channel_spec import MASK, ValueForm
 from leadline.probes.senders.deliver import SPECS
 from leadline.probes.senders.message import (
     LINE_LONGEST,
@@ -284,7 +284,9 @@ def test_a_configuration_is_validated_for_its_type(kind: str) -> None:
     assert spec.faults(GOOD[kind]) == []
     assert [f.field for f in spec.faults({**GOOD[kind], "other": "x"})] == ["config.other"]
     for setting in spec.settings:
-        for bad in (f"{CANARY}\n", f"{CANARY} \x00", "x" * 3_000):
+        has_lines = setting.form is ValueForm.LINES
+        line_end = "\n" * LINES_MOST if has_lines else "\n"
+        for bad in (f"{CANARY}{line_end}", f"{CANARY} \x00", "x" * 3_000):
             (fault,) = spec.faults({**GOOD[kind], setting.name: bad})
             assert fault.field == f"config.{setting.name}"
             assert CANARY not in fault.message

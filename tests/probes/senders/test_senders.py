@@ -61,6 +61,21 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+async def test_templates_word_the_message_of_each_service_but_the_webhook(
+    prober: Prober, at: Callable[[str], None], kind: str
+) -> None:
+    words = {"title_template": "Now {title}", "text_template": "Runbook first"}
+    async with service(TAKEN.get(kind, answer(b"ok"))) as peer:
+        at(peer.url)
+        config = {**config_of(kind, peer.url), **words}
+        await deliver(kind, a_message(), config, means_of(prober.reach))
+    (got,) = peer.got
+    is_worded = kind != "webhook"
+    assert ("Now Checkout is down" in str(got.json)) == is_worded
+    assert ("Runbook first" in str(got.json)) == is_worded
+
+
+@pytest.mark.parametrize("kind", KINDS)
 async def test_each_service_gets_one_post(
     prober: Prober, at: Callable[[str], None], kind: str
 ) -> None:

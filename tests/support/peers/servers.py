@@ -15,7 +15,7 @@ import dns.rrset
 import trio
 
 from leadline.probes.check.check import make_check
-from leadline.probes.check.result import Result, UnknownReason
+from leadline.probes.check.result import FailureClass, Result, UnknownReason
 from leadline.probes.net.egress import Egress
 from leadline.probes.net.resolver_files import Nameserver
 from leadline.probes.runner import run
@@ -33,6 +33,13 @@ STALLED_MOST = 5
 
 def now() -> int:
     return time.time_ns() // 1_000
+
+
+def deadline_for(failure: FailureClass | None) -> int:
+    """Returns the timeout of a check of a misbehaving peer, s. Only one that ends by its deadline
+    gets a short one: on a busy machine, other ends take seconds.
+    """
+    return 1 if failure is FailureClass.TIMEOUT else 30
 
 
 @asynccontextmanager
