@@ -147,8 +147,11 @@ def cron_schedule(expression: str, timezone: str) -> CronSchedule:
 
 
 @lru_cache(maxsize=_SCHEDULES_KEPT)
-def cron_fault(expression: str) -> str | None:
-    """Returns the rule that an expression breaks, None if it is valid."""
+def cron_fault(expression: str, days_most: int = DISTANCE_DAYS_MOST) -> str | None:
+    """Returns the rule that an expression breaks, None if it is valid.
+
+    `days_most` is the longest allowed distance of two due instants.
+    """
     if len(expression) > EXPRESSION_LONGEST:
         return f"must have at most {EXPRESSION_LONGEST} characters"
     if len(expression.split()) != _FIELDS:
@@ -164,9 +167,9 @@ def cron_fault(expression: str) -> str | None:
     _, longest = _distances(cron, minutes)
     if not longest:
         return "is never due"
-    if longest > DISTANCE_DAYS_MOST * _DAY_MINUTES:
+    if longest > days_most * _DAY_MINUTES:
         days = -(-longest // _DAY_MINUTES)
-        return f"must be due at least every {DISTANCE_DAYS_MOST} days; its longest gap is {days}"
+        return f"must be due at least every {days_most} days; its longest gap is {days}"
     return None
 
 

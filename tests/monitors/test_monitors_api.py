@@ -90,7 +90,11 @@ async def test_a_refusal_names_the_field_and_repeats_no_value(
     ("given", "said"),
     [
         ({"schedule": "0 25 * * *"}, "schedule: has a field hour"),
-        ({"schedule": "0 0 29 2 *"}, "schedule: must be due at least every 35 days"),
+        ({"schedule": "0 0 1 * *"}, "schedule: must be due at least every 7 days"),
+        (
+            {"schedule": "0 0 29 2 *", "type": "push", "target": ""},
+            "schedule: must be due at least every 35 days",
+        ),
         ({"schedule": "0 3 * * *", "timezone": "Mars/Olympus"}, "timezone: must be an IANA"),
         ({"timezone": "Europe/Berlin"}, "timezone: must be empty without a schedule"),
         ({"schedule": "0 3 * * *", "type": "push", "target": "", "grace_seconds": 0}, "grace"),

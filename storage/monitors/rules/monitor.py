@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from ....probes.check.cron_schedule import cron_fault, cron_schedule
+from ....probes.check.cron_schedule import DISTANCE_DAYS_MOST, cron_fault, cron_schedule
 from ....probes.check.monitor_spec import MonitorType as MonitorType  # noqa: PLC0414 - had from here too
 from ...core.instant import SECOND, is_timezone
 from ...core.naming import text_rule_broken
@@ -41,6 +41,9 @@ def manner_of(kind: MonitorType) -> ResultMode:
             return ResultMode.PROBE
 
 
+# Longest distance of the due instants of a probe and of a push. The result of a probe applies for
+# three distances, and a repair needs all results of this time: 21 of the 30 days that are kept.
+SCHEDULE_DAYS: Final = (7, DISTANCE_DAYS_MOST)
 CANARY_TIMEOUT = FieldBounds(1, 3_600, "seconds")
 # A transaction that was submitted is never repeated in its run.
 CANARY_RETRIES = FieldBounds(0, 0)
@@ -95,7 +98,7 @@ def schedule_fault(kind: str, expression: str, timezone: str) -> tuple[str, str]
     """Returns the field and the rule that a cron expression or its time zone breaks."""
     if kind not in SCHEDULED:
         return "schedule", f"is not available for monitors of type {kind}"
-    broken = cron_fault(expression)
+    broken = cron_fault(expression, SCHEDULE_DAYS[kind == MonitorType.PUSH])
     if broken is not None:
         return "schedule", broken
     if timezone and not is_timezone(timezone):
