@@ -15,7 +15,7 @@ from ....storage.monitors.transactions.edit_monitor import EDIT
 from ...ui.bundle_notice import managed
 from ...ui.failure_help import explain_trouble, failure_sentence, is_refusal
 from ...ui.form_routes import page_route
-from ...ui.formatting import Moment, ago, clock, count, milliseconds, moment, utc_day
+from ...ui.formatting import Moment, ago, clock, count, dated, milliseconds, moment, utc_day
 from ...ui.live_page import not_modified, tag_of, tagged
 from ...ui.monitor_status import MonitorStatusText, recovery_sentence, sentence
 from ...ui.plots.expected_runs_strip import SAID
@@ -176,6 +176,9 @@ def _upcoming(facts: MonitorFacts) -> str:
         return ""
     if facts.is_unserved:
         return f"Region {facts.row.region} has no live worker or agent; no check runs."
+    at = Instant(facts.next_due)
+    # A schedule can be due on a later day.
+    when = dated(at, facts.now) if facts.row.schedule else clock(at)
     match facts.row.type:
         case MonitorType.COMPOSITE:
             # It has no reports: its status follows its members.
@@ -183,9 +186,9 @@ def _upcoming(facts: MonitorFacts) -> str:
         case MonitorType.PUSH if facts.last is None:
             return "The first heartbeat starts the deadline."
         case MonitorType.PUSH:
-            return f"Next report expected at {clock(Instant(facts.next_due))}."
+            return f"Next report expected at {when}."
         case _:
-            return f"Next check at {clock(Instant(facts.next_due))}."
+            return f"Next check at {when}."
 
 
 def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str, str]]:

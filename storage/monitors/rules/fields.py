@@ -106,28 +106,6 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             "shortest distance of its due runs, at most 86 400",
         ),
     ] = 60
-    schedule: Annotated[
-        str,
-        MonitorField(
-            bounds=FieldBounds(0, EXPRESSION_LONGEST, "characters"),
-            types=SCHEDULED,
-            label="Schedule",
-            hint="Cron expression in place of the interval, such as 30 2 * * 1-5.",
-            group="schedule",
-            meaning="cron expression of five fields, in place of the interval; empty is none",
-        ),
-    ] = ""
-    timezone: Annotated[
-        str,
-        MonitorField(
-            bounds=FieldBounds(0, 64, "characters"),
-            types=SCHEDULED,
-            label="Time zone",
-            hint="IANA name for the schedule, such as Europe/Berlin. Empty is UTC.",
-            group="schedule",
-            meaning="IANA time zone of the `schedule`; empty is UTC",
-        ),
-    ] = ""
     grace_seconds: Annotated[
         int,
         MonitorField(
@@ -211,6 +189,28 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             meaning="further attempts inside one run; the last one counts",
         ),
     ] = 0
+    schedule: Annotated[
+        str,
+        MonitorField(
+            bounds=FieldBounds(0, EXPRESSION_LONGEST, "characters"),
+            types=SCHEDULED,
+            label="Schedule",
+            hint="Cron expression in place of the interval, such as 30 2 * * 1-5.",
+            group="schedule",
+            meaning="cron expression of five fields, in place of the interval; empty is none",
+        ),
+    ] = ""
+    timezone: Annotated[
+        str,
+        MonitorField(
+            bounds=FieldBounds(0, 64, "characters"),
+            types=SCHEDULED,
+            label="Time zone",
+            hint="IANA name for the schedule, such as Europe/Berlin. Empty is UTC.",
+            group="schedule",
+            meaning="IANA time zone of the `schedule`; empty is UTC",
+        ),
+    ] = ""
     auto_incident: Annotated[
         bool,
         MonitorField(
