@@ -257,11 +257,19 @@ async def test_the_export_of_a_project_applies_without_changes(api: Api) -> None
                     "type": "composite",
                     "config": {"children": ["web", "db", "api"], "mode": "any"},
                 },
+                "job": {
+                    "name": "Job",
+                    "type": "push",
+                    "schedule": "30 2 1 * *",
+                    "timezone": "Europe/Berlin",
+                    "flap_threshold": 3,
+                },
             }
         ),
     )
     document = await export(api)
-    assert set(document["monitors"]) == {"api", "web", "db", "all"}
+    assert set(document["monitors"]) == {"api", "web", "db", "all", "job"}
+    assert "interval_seconds" not in document["monitors"]["job"]
     assert document["monitors"]["db"]["slug"] == "database"
     assert document["monitors"]["db"]["depends_on"] == ["web", "api"]
     assert document["monitors"]["all"]["config"]["children"] == ["web", "db", "api"]

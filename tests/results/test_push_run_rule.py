@@ -1,7 +1,7 @@
 """Pure rules of push runs: deadlines and their judgement, against a model that samples instants."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leadline.storage.core.instant import SECOND, Instant
@@ -51,6 +51,8 @@ SPANS = st.lists(
     heard=SPANS,
     judged=st.none() | st.integers(0, 90),
 )
+# A pause that ends when the run starts governs this instant too.
+@example(5, 1, [(1, False), (5, True)], [], [], 6)
 def test_a_judgement_agrees_with_every_second_of_the_run(
     started: int,
     limit: int,

@@ -71,7 +71,7 @@ def judge_run(
     if judged is None or judged < deadline:
         return None
     for term, end in spans(terms):
-        if not term.enabled and term.from_ <= deadline and end > started:
+        if not term.enabled and term.from_ <= deadline and end >= started:
             return RunJudgement.PAUSED
     if any(span.from_ <= deadline and span.until > started for span in maintenance):
         return RunJudgement.MAINTENANCE
