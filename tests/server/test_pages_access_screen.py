@@ -50,6 +50,7 @@ STATED = """
 - GET /theme/{color}
 - GET /status/{slug}
 - GET /status/{slug}/history
+- GET /status/{slug}/month
 - GET /status/{slug}/incidents/{incidentID}
 - GET /status/{slug}/widget
 - GET /status/{slug}/subscribe
