@@ -102,6 +102,40 @@ async def test_a_cancelled_one_and_two_processes_at_once(
     assert (steps.count("cancelled"), len(steps)) == (7, 14)
 
 
+async def test_an_older_reading_of_the_steps_notes_none_after_the_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers = await readers_of(world)
+    shop = await world.monitor(name="shop")
+    await readers.component(shop, "Shop")
+    await readers.subscribe(ADA)
+    await planned(readers, 1, public_title="Move")
+    teller = MaintenanceTeller(world.pool)
+    await teller.pass_once()
+    world.now = Instant(world.now + HOUR + 1)
+    read = tell_maintenance.select_told
+
+    async def tell_end() -> None:
+        ((uid,),) = await readers.rows("select uid from maintenances")
+        async with world.pool.transaction("end") as tx:
+            await end(tx, readers.owner, uid)
+        await teller.pass_once()
+
+    async def held(*given: Any) -> Any:
+        """Lets a second process tell the end before the first one inserts what it read."""
+        found = await read(*given)
+        monkeypatch.setattr(tell_maintenance, "select_told", read)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tell_end)
+        return found
+
+    monkeypatch.setattr(tell_maintenance, "select_told", held)
+    for _ in range(3):
+        await teller.pass_once()
+    steps = await readers.rows("select payload ->> 'step' from outbox order by id")
+    assert [step for (step,) in steps] == ["scheduled", "in_progress", "completed"]
+
+
 async def test_a_public_title_is_one_line(world: World) -> None:
     readers = await readers_of(world)
     with pytest.raises(Refused, match="control characters"):
