@@ -9,6 +9,7 @@ from leadline.daemon.loops.mailers.maintenance_teller import MaintenanceTeller
 from leadline.storage.core.instant import HOUR, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce, end
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.status_pages.tables.maintenance_notices import select_open_notices
 from leadline.storage.status_pages.transactions import tell_maintenance
 from leadline.storage.status_pages.transactions.tell_maintenance import pass_on_notice
@@ -134,6 +135,30 @@ async def test_an_older_reading_of_the_steps_notes_none_after_the_end(
         await teller.pass_once()
     steps = await readers.rows("select payload ->> 'step' from outbox order by id")
     assert [step for (step,) in steps] == ["scheduled", "in_progress", "completed"]
+
+
+@pytest.mark.parametrize(("deleted_after_us", "last"), [(1, "cancelled"), (HOUR, "completed")])
+async def test_the_deletion_of_the_monitor_ends_what_was_told(
+    world: World, deleted_after_us: int, last: str
+) -> None:
+    readers = await readers_of(world)
+    shop, never = await world.monitor(name="shop"), await world.monitor(name="never")
+    for monitor in (shop, never):
+        await readers.component(monitor, monitor.name)
+    await readers.subscribe(ADA)
+    await planned(readers, 1, public_title="Move", monitor=shop.uid)
+    teller = MaintenanceTeller(world.pool)
+    world.now = Instant(world.now + HOUR)
+    await teller.pass_once()
+    await planned(readers, 1, public_title="Never told", monitor=never.uid)
+    world.now = Instant(world.now + deleted_after_us)
+    for monitor in (shop, never):
+        async with world.pool.transaction("delete") as tx:
+            await delete_monitor(tx, readers.owner, monitor.uid)
+    for _ in range(3):
+        await teller.pass_once()
+    steps = await readers.rows("select payload ->> 'step' from outbox order by id")
+    assert [step for (step,) in steps] == ["in_progress", last]
 
 
 async def test_a_public_title_is_one_line(world: World) -> None:
