@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import trio
 
+from leadline.daemon.loops.mailers import maintenance_teller
 from leadline.daemon.loops.mailers.maintenance_teller import MaintenanceTeller
 from leadline.storage.core.instant import HOUR, Instant
 from leadline.storage.core.refusal import Refused
@@ -159,6 +160,30 @@ async def test_the_deletion_of_the_monitor_ends_what_was_told(
         await teller.pass_once()
     steps = await readers.rows("select payload ->> 'step' from outbox order by id")
     assert [step for (step,) in steps] == ["in_progress", last]
+
+
+@pytest.mark.parametrize("failing", ["note_due_steps", "pass_on_notice"])
+async def test_a_page_that_fails_does_not_stop_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    shop = await world.monitor(name="shop")
+    for slug, reader in (("first", ADA), ("second", BOB)):
+        readers = await readers_of(world, slug=slug)
+        await readers.component(shop, "Shop")
+        await readers.subscribe(reader)
+    await planned(readers, 1, public_title="Move")
+    work, left = getattr(maintenance_teller, failing), [RuntimeError("bad page")]
+
+    async def fails_once(*args: Any, **given: Any) -> Any:
+        if left:
+            raise left.pop()
+        return await work(*args, **given)
+
+    monkeypatch.setattr(maintenance_teller, failing, fails_once)
+    teller = MaintenanceTeller(world.pool)
+    for told in (1, 2):
+        await teller.pass_once()
+        assert await readers.rows("select count(*) from outbox") == [(told,)]
 
 
 async def test_a_public_title_is_one_line(world: World) -> None:

@@ -77,7 +77,9 @@ async def select_announced(tx: Tx, org: int | None = None) -> list[Announced]:
     """
     until, since = tx.now + AHEAD_US, tx.now - TOLD_LATE_US
     most = OF_ORGANIZATION_MOST
-    return await tx.structs(Announced, _ANNOUNCED, org=org, until=until, since=since, now=tx.now, most=most)
+    return await tx.structs(
+        Announced, _ANNOUNCED, org=org, until=until, since=since, now=tx.now, most=most
+    )
 
 
 async def select_telling_pages(tx: Tx, orgs: Collection[int]) -> list[UUID]:
