@@ -80,10 +80,10 @@ select id, uid, email, name, role::text, methods::text, managed_by, bundle_uid, 
   orphaned_at
 from bundle_people where org = %(org)s and project = %(project)s order by id
 """
-# Only a verified address identifies a person.
-_VERIFIED_MEMBERS = """
+# Also unverified addresses: an invitation would not change them, so each application would invite.
+_MEMBER_ADDRESSES = """
 select distinct lower(u.email) from memberships m join users u on u.id = m.user_id
-where m.org = %(org)s and (m.project is null or m.project = %(project)s) and u.email_verified
+where m.org = %(org)s and (m.project is null or m.project = %(project)s)
 """
 _INVITED = """
 select distinct lower(email) from invitations
@@ -95,9 +95,9 @@ async def select_bundle_people(tx: Tx, org: int, project: int) -> list[BundlePer
     return await tx.structs(BundlePersonRow, _BUNDLE_PEOPLE, org=org, project=project)
 
 
-async def select_verified_members(tx: Tx, org: int, project: int) -> set[str]:
+async def select_member_addresses(tx: Tx, org: int, project: int) -> set[str]:
     """Returns the addresses in lower case of the members of a project."""
-    return {email for (email,) in await tx.rows(_VERIFIED_MEMBERS, org=org, project=project)}
+    return {email for (email,) in await tx.rows(_MEMBER_ADDRESSES, org=org, project=project)}
 
 
 async def select_invited(tx: Tx, org: int, project: int) -> set[str]:

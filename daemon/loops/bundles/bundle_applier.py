@@ -16,6 +16,7 @@ from ....storage.bundles.tables.bundle_applications import (
     lock_application,
     select_application,
 )
+from ....storage.bundles.transactions.adopt_proposals import adopt_after_application
 from ....storage.bundles.transactions.apply_in_background import (
     STOPPED,
     fail_application,
@@ -80,6 +81,7 @@ class BundleApplier:
             if is_applied:
                 log.info("bundle applied", extra={"operation": str(uid)})
                 self._on_edit()
+                await adopt_after_application(self._pool, row.project)
 
     async def fail(self, uid: UUID, error: str) -> None:
         """Ends the operation of an application that changed nothing, unless it has ended."""
