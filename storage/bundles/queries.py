@@ -122,6 +122,16 @@ async def select_attached(tx: Tx, org: int, project: int) -> dict[int, set[UUID]
     return found
 
 
+_CHANNELS_MANAGED = """
+select id from monitors where org = %(org)s and project = %(project)s and channels_managed
+"""
+
+
+async def select_channels_managed(tx: Tx, org: int, project: int) -> set[int]:
+    """Returns the keys of the monitors whose channels a bundle states."""
+    return {key for (key,) in await tx.rows(_CHANNELS_MANAGED, org=org, project=project)}
+
+
 async def select_revisions(tx: Tx, org: int, project: int, most: int) -> list[RevisionRow]:
     """Returns the newest revisions of the bundles of a project, newest first."""
     return await tx.structs(RevisionRow, _REVISIONS, org=org, project=project, most=most)
