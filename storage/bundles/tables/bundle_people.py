@@ -32,6 +32,13 @@ where b.pending <> '[]' and (%(project)s::uuid is null or p.uid = %(project)s) a
     and (m.project is null or m.project = b.project))
 order by u.id limit %(most)s
 """
+# Notes of an account. Older proposals can come back.
+NOTES_KEPT: Final = 200
+_FORGET: Final = """
+delete from proposed_methods n where n.user_id = %(user)s and n.digest in (
+  select o.digest from proposed_methods o where o.user_id = %(user)s
+  order by o.proposed_at desc, o.digest offset %(kept)s)
+"""
 _ADOPT: Final = "select adopt_proposed_methods(%(user)s::int, at(%(now)s))"
 
 
@@ -84,4 +91,7 @@ async def adopt_methods(tx: Tx, user: int) -> bool:
 
     Locks the account, but waits for no lock. Returns False if another transaction has it.
     """
-    return bool(await tx.value(_ADOPT, user=user, now=tx.now))
+    if not await tx.value(_ADOPT, user=user, now=tx.now):
+        return False
+    await tx.execute(_FORGET, user=user, kept=NOTES_KEPT)
+    return True

@@ -29,7 +29,7 @@ alter table contact_methods add column proposed_by text not null default '';
 alter table invitations add column display_name text not null default '';
 
 -- What bundles proposed to an account, so that a method that the person deleted is not proposed
--- again. `digest` is that of kind and address. The newest 200 of an account are kept.
+-- again. `digest` is that of kind and address.
 create table proposed_methods (
   user_id integer not null references users on delete cascade,
   digest bytea not null,
@@ -87,8 +87,5 @@ begin
   select gen_random_uuid(), person, f.kind, f.label, jsonb_build_object('to', f.address), true,
     moment, f.whose
   from fresh f order by f.org, f.id, f.place;
-  delete from proposed_methods n where n.user_id = person and n.digest in (
-    select o.digest from proposed_methods o where o.user_id = person
-    order by o.proposed_at desc, o.digest offset 200);
   return true;
 end $$;
