@@ -71,7 +71,7 @@ where exists (select from memberships m where m.user_id = u.id and m.org = %(org
 
 
 async def select_people_of(tx: Tx, org: int, project: int) -> dict[UUID, str]:
-    """Returns the e-mail addresses of the members, and of people whom on-call objects name."""
+    """Returns the e-mail addresses of the members and of people in on-call objects."""
     return dict(await tx.rows(_PEOPLE, org=org, project=project))
 
 
@@ -165,7 +165,7 @@ async def select_providers(tx: Tx, provider: str = "") -> list[ProviderRow]:
 async def select_files(
     tx: Tx, provider: str = "", organizations: Sequence[str] | None = None
 ) -> list[FileRow]:
-    """Returns files by provider and path; of all providers if `provider` is empty.
+    """Returns files by provider and path. An empty `provider` selects all providers.
 
     `organizations` are names as given in the files.
     """

@@ -100,7 +100,7 @@ class BundleApplier:
         bundle = await trio.to_thread.run_sync(_read, document, limiter=self._reading)
         source = source_of_row(row)
         outcome: list[bool | Exception] = []
-        # The exception of the application is raised by itself, and not in a group.
+        # The caller needs the exception of the application, without a group.
         async with trio.open_nursery() as nursery:
             scope = nursery.cancel_scope
             nursery.start_soon(self._report, row.operation, source.progress, scope)

@@ -1,7 +1,7 @@
 """Adopter of proposals: gives people the contact methods that bundles propose.
 
-A process adopts after its own applications. This loop is for what becomes due in another way: an
-accepted invitation, single sign-on, a verified address, a locked account, a process that ended.
+A process adopts after its own applications. This loop adopts after an accepted invitation, single
+sign-on and the verification of an address, and for locked accounts and ended processes.
 """
 
 from dataclasses import dataclass

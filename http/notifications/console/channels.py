@@ -376,7 +376,7 @@ def _item(
     config = shown(row)
     spec = SPECS[row.type]
     kept = set(config)
-    # Stored secrets have placeholders, which nobody typed.
+    # The user did not type the placeholder of a stored secret.
     known = {name: one for name, one in config.items() if name not in spec.secrets} | dict(typed)
     delivered = None if health is None else health.delivered_at
     if not row.enabled:
@@ -427,7 +427,7 @@ def _input(
         setting.name.replace("_", " ").capitalize(),
         setting.help,
         setting.secret,
-        # A project secret, or the stored value, can be that of a secret setting.
+        # A project secret or the stored value can replace a typed secret.
         setting.required and not (setting.secret and (has_secrets or is_kept)),
         "" if setting.secret else config.get(setting.name, setting.default),
         is_kept,

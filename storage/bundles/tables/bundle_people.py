@@ -1,7 +1,7 @@
 """People of bundles, and the contact methods that they propose.
 
-Locks: an application holds the lock of the project, and no account. The adoption of methods is a
-short transaction of its own that locks the account.
+Locks: an application locks the project and no account. The adoption of methods is a short
+transaction that locks one account.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,7 +32,7 @@ where b.pending <> '[]' and (%(project)s::uuid is null or p.uid = %(project)s) a
     and (m.project is null or m.project = b.project))
 order by u.id limit %(most)s
 """
-# Notes of an account. Older proposals can come back.
+# Notes of an account. A bundle can propose older methods again.
 NOTES_KEPT: Final = 200
 _FORGET: Final = """
 delete from proposed_methods n where n.user_id = %(user)s and n.digest in (
@@ -73,7 +73,7 @@ async def delete_people(tx: Tx, org: int, uids: Collection[UUID]) -> None:
 
 
 async def delete_released_people(tx: Tx) -> None:
-    """Deletes the people without an owner: nobody edits them outside of a bundle."""
+    """Deletes the people without an owner: only a bundle edits them."""
     await tx.execute(_DROP_RELEASED)
 
 

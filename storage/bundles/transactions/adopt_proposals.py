@@ -1,7 +1,7 @@
-"""Adoption of proposed contact methods: members get what bundles propose.
+"""Adoption of proposed contact methods: gives members the methods of bundles.
 
-It is no part of an application, which can run for minutes: requests of these people would wait for
-their accounts. What a process leaves undone stays due, and any process continues.
+It runs after an application, which can take minutes: requests of these people would wait for their
+accounts. Proposals stay due until an account has them, and any process continues.
 """
 
 import logging
@@ -18,10 +18,10 @@ ACCOUNTS_AT_ONCE: Final = 100
 
 
 async def adopt_proposals(pool: Pool, project: UUID | None = None, after: int = 0) -> int | None:
-    """Gives up to 100 accounts their proposals, each in a transaction of its own.
+    """Adopts the proposals of up to 100 accounts, each in a transaction of its own.
 
-    An account that is locked or fails stays due. `project` None is for all projects. Returns the
-    last account, to continue after it; None if no more are due.
+    A locked account stays due, and so does one that fails. `project` None is for all projects.
+    Returns the last account if more can be due, otherwise None. `after` continues there.
     """
     async with pool.transaction("due_proposals", read_only=True) as tx:
         users = await select_due_accounts(tx, project, after, ACCOUNTS_AT_ONCE)
@@ -38,7 +38,7 @@ async def adopt_proposals(pool: Pool, project: UUID | None = None, after: int = 
 
 
 async def adopt_after_application(pool: Pool, project: UUID) -> None:
-    """Adopts proposals of an application that is committed. What fails stays due."""
+    """Adopts proposals of a committed application. An error leaves them due."""
     try:
         await adopt_proposals(pool, project)
     except Unavailable as error:

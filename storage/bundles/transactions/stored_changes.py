@@ -20,7 +20,7 @@ DOCUMENTS: Final = frozenset(
     for field in spec.fields
     if field.type is FieldType.DOCUMENT
 )
-# Settings of people, who may be forgotten before the revision is.
+# Settings of people. The revision can outlive them.
 PERSONAL: Final = frozenset({"email", "name", "contact_methods"})
 # A larger revision is stored without its last changes.
 REVISION_CHANGES_MOST: Final = 500

@@ -2,8 +2,8 @@
 
 Invariants: no account and no membership is created, and no account is locked. Members get the
 methods from `adopt_proposals` after the commit, as unverified ones; a plan reads neither accounts
-nor contact methods, so that it reveals only who is a member. A person who no bundle names any more
-is forgotten, and keeps the methods.
+nor contact methods, and reveals only memberships. A person without an entry in any bundle is
+forgotten, and keeps the methods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from ..tables.bundle_people import delete_people, put_person, select_pending
 from .bundle_context import ApplySource, BundleContext, under
 from .oncall_entries import brief
 
-# `invite` is no setting of an entry: an address needs an invitation until it is a member.
+# `invite` is not in an entry: an address needs an invitation until it is a member.
 PERSON_DEFAULTS: Final[Mapping[str, Any]] = {
     "name": "",
     "role": Role.EDITOR.value,
@@ -100,7 +100,7 @@ async def compare_people(
 
 
 def _others(rows: Sequence[BundlePersonRow], wanted: WantedPeople) -> dict[str, BundlePersonRow]:
-    """Returns the people that stay beside those of the bundle, by address in lower case."""
+    """Returns the people of other bundles and entries, by address in lower case."""
     ours = {row.id for row in (*wanted.standing.values(), *wanted.orphans.values())}
     return {row.email.lower(): row for row in rows if row.id not in ours}
 
@@ -128,7 +128,7 @@ async def write_people(
 ) -> None:
     """Writes the people and their proposals, and invites addresses.
 
-    A plan writes nothing: the comparison refuses what the write would refuse.
+    A plan only reports progress. The comparison raises the refusals of the write.
 
     Raises:
         Refused with the entry.
