@@ -44,6 +44,7 @@ from ..loops import (
     service_evaluator,
     service_sealer,
 )
+from ..loops.bundles import proposal_adopter
 from ..loops.mailers import (
     invitation_mailer,
     maintenance_teller,
@@ -384,6 +385,12 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         file_provider_syncer.PAUSE_SECONDS,
     ),
     _loop("sampler", DaemonPart.JANITOR, lambda h: h.sampler, metric_samplers.PAUSE_SECONDS),
+    _loop(
+        "proposals",
+        DaemonPart.JANITOR,
+        lambda h: proposal_adopter.ProposalAdopter(h.pools.loops),
+        proposal_adopter.PAUSE_SECONDS,
+    ),
     _loop(
         "operations",
         DaemonPart.JANITOR,

@@ -71,7 +71,7 @@ where exists (select from memberships m where m.user_id = u.id and m.org = %(org
 
 
 async def select_people_of(tx: Tx, org: int, project: int) -> dict[UUID, str]:
-    """Returns the e-mail addresses of the members, and of people whom on-call objects name."""
+    """Returns the e-mail addresses of the members and of people in on-call objects."""
     return dict(await tx.rows(_PEOPLE, org=org, project=project))
 
 
@@ -80,10 +80,10 @@ select id, uid, email, name, role::text, methods::text, managed_by, bundle_uid, 
   orphaned_at
 from bundle_people where org = %(org)s and project = %(project)s order by id
 """
-# Only a verified address identifies a person.
-_VERIFIED_MEMBERS = """
+# Also unverified addresses: an invitation would not change them, so each application would invite.
+_MEMBER_ADDRESSES = """
 select distinct lower(u.email) from memberships m join users u on u.id = m.user_id
-where m.org = %(org)s and (m.project is null or m.project = %(project)s) and u.email_verified
+where m.org = %(org)s and (m.project is null or m.project = %(project)s)
 """
 _INVITED = """
 select distinct lower(email) from invitations
@@ -95,9 +95,9 @@ async def select_bundle_people(tx: Tx, org: int, project: int) -> list[BundlePer
     return await tx.structs(BundlePersonRow, _BUNDLE_PEOPLE, org=org, project=project)
 
 
-async def select_verified_members(tx: Tx, org: int, project: int) -> set[str]:
+async def select_member_addresses(tx: Tx, org: int, project: int) -> set[str]:
     """Returns the addresses in lower case of the members of a project."""
-    return {email for (email,) in await tx.rows(_VERIFIED_MEMBERS, org=org, project=project)}
+    return {email for (email,) in await tx.rows(_MEMBER_ADDRESSES, org=org, project=project)}
 
 
 async def select_invited(tx: Tx, org: int, project: int) -> set[str]:
@@ -120,6 +120,16 @@ async def select_attached(tx: Tx, org: int, project: int) -> dict[int, set[UUID]
     for monitor, channel in await tx.rows(_ATTACHED, org=org, project=project):
         found.setdefault(monitor, set()).update(() if channel is None else (channel,))
     return found
+
+
+_CHANNELS_MANAGED = """
+select id from monitors where org = %(org)s and project = %(project)s and channels_managed
+"""
+
+
+async def select_channels_managed(tx: Tx, org: int, project: int) -> set[int]:
+    """Returns the keys of the monitors whose channels a bundle states."""
+    return {key for (key,) in await tx.rows(_CHANNELS_MANAGED, org=org, project=project)}
 
 
 async def select_revisions(tx: Tx, org: int, project: int, most: int) -> list[RevisionRow]:
@@ -155,7 +165,7 @@ async def select_providers(tx: Tx, provider: str = "") -> list[ProviderRow]:
 async def select_files(
     tx: Tx, provider: str = "", organizations: Sequence[str] | None = None
 ) -> list[FileRow]:
-    """Returns files by provider and path; of all providers if `provider` is empty.
+    """Returns files by provider and path. An empty `provider` selects all providers.
 
     `organizations` are names as given in the files.
     """

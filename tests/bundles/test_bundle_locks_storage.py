@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 import trio
+from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import AHEAD_US, Ticker
 from leadline.storage.accounts.rules.access import Membership, Role
+from leadline.storage.accounts.tables.users import insert_user
 from leadline.storage.bundles.rules.bundle import Bundle, read_bundle
+from leadline.storage.bundles.transactions.adopt_proposals import adopt_proposals
 from leadline.storage.bundles.transactions.apply_bundle import (
     apply_bundle,
     plan_bundle,
@@ -156,6 +159,36 @@ async def test_a_plan_blocks_no_other_transaction(world: World) -> None:
         assert await locked(world, SHARED | OF_THE_PROJECT) == {}
         assert await advisory_locks(world) == 0
         await go_on(world)
+
+
+async def test_an_application_locks_no_account_and_delays_no_membership(world: World) -> None:
+    entry = {"email": "ada@x.test", "contact_methods": [{"kind": "sms", "address": "+4930123456"}]}
+    terms = {"format": 3, "organization": "acme", "project": "shop"}
+    join = (
+        "insert into memberships (org, uid, user_id, role, created_at)"
+        " select %(org)s, gen_random_uuid(), id, 'editor', now() from users where email = %(e)s"
+    )
+    async with world.pool.transaction("accounts") as tx:
+        for email in ("ada@x.test", "ben@x.test"):
+            await insert_user(tx, uuid7(), email, "", "hash", admin=False)
+        await tx.execute(join, org=world.org, e="ada@x.test")
+    people = {"ada": entry, "ben": {**entry, "email": "ben@x.test"}}
+
+    async def accept() -> None:
+        async with world.pool.transaction("accept") as tx:
+            await tx.execute(join, org=world.org, e="ben@x.test")
+
+    for version in ("", "Changed"):
+        named = {uid: {**one, "name": version} for uid, one in people.items()}
+        async with world.pool.transaction("apply") as tx:
+            await write(world, tx, read_bundle({**terms, "people": named}), is_plan=False)
+            assert await locked(world, {"users": "no key update"}) == {}
+            if version:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(accept)
+    await adopt_proposals(world.pool)
+    found = await world.rows("select count(distinct user_id) from contact_methods")
+    assert found == [(2,)]
 
 
 async def advisory_locks(world: World) -> int:

@@ -194,6 +194,10 @@ async def test_a_monitor_has_the_channels_that_its_entry_states(api: Api) -> Non
     hours = f"/projects/{api.project}/services/{shop['service']['id']}/support-hours"
     moved = {**HOURS, "timezone": "Europe/Paris"}
     assert await call(api, "PUT", hours, moved, 409) == {"error": "managed_by_file"}
+    # An export states the channels that people attached. The plan tells that a bundle gets them.
+    plan = await ask(api, "plan", exported)
+    (fields,) = [one["fields"] for one in plan["changes"] if one["uid"] == "api"]
+    assert fields == [{"name": "channels_managed", "from": False, "to": True}]
     # A change, and then none at all.
     for chosen in (["ops"], []):
         changed = bundle(
@@ -207,7 +211,7 @@ async def test_a_monitor_has_the_channels_that_its_entry_states(api: Api) -> Non
     assert (await export(api))["monitors"]["web"]["channels"] == []
     # Without the setting, people edit them again.
     plain = bundle(monitors={"web": WEB, "api": {**WEB, "name": "Api"}})
-    assert (await applied(api, plain))["web"] == "unchanged"
+    assert (await applied(api, plain))["web"] == "update"
     await call(api, "POST", path, body, 204)
     await release(api)
     answer = await ask(api, "plan", bundle(monitors={"web": {**WEB, "channels": []}}), 409)

@@ -3,8 +3,11 @@
 from typing import Any
 
 import pytest
+import trio
 
+from leadline.daemon.loops.bundles.proposal_adopter import ProposalAdopter
 from leadline.storage.bundles.rules.bundle_people import PROPOSED_MOST
+from leadline.storage.bundles.transactions import adopt_proposals
 from leadline.storage.notifications.rules.contact_method import METHODS_MOST
 from tests.bundles.test_bundle_background_api import ASYNC, runner
 from tests.bundles.test_bundle_on_call_api import bundle
@@ -72,6 +75,28 @@ async def test_a_deleted_proposal_does_not_come_back_and_a_new_one_comes(api: Ap
     assert [one["label"] for one in await methods_of(api)] == ["Mail", "own"]
 
 
+async def test_a_deleted_proposal_does_not_come_back_after_a_release_or_an_orphan(api: Api) -> None:
+    email = await mail_of(api, "viewer")
+    await applied(api, of_people(v=person(email, SMS)))
+    (made,) = await methods_of(api)
+    await call(api, "DELETE", f"{METHODS}/{made['id']}", None, 204, who="viewer")
+    await release(api, {"people": ["v"]})
+    assert await applied(api, of_people(v=person(email, SMS))) == {"v": "create"}
+    assert await applied(api, of_people()) == {"v": "orphan"}
+    assert await applied(api, of_people(v=person(email, SMS))) == {"v": "create"}
+    assert await methods_of(api) == []
+    # The notes are bounded.
+    async with api.pool.transaction("note") as tx:
+        await tx.execute(
+            "insert into proposed_methods select u.id, int4send(n), '2020-01-01'"
+            " from users u, generate_series(1, 300) n where u.email = %(e)s",
+            e=email,
+        )
+    await applied(api, of_people(v=person(email, SMS, MAIL)))
+    assert await api.rows("select count(*) from proposed_methods") == [(200,)]
+    assert [one["kind"] for one in await methods_of(api)] == ["email"]
+
+
 async def test_proposals_leave_room_for_the_person(api: Api) -> None:
     email = await mail_of(api, "viewer")
     many = [{"kind": "sms", "address": f"+4930{n:06d}"} for n in range(3 * PROPOSED_MOST)]
@@ -124,6 +149,7 @@ async def test_an_invitation_carries_the_methods_until_it_is_accepted(api: Api) 
     assert 'value="Anna"' in page
     body = {"password": "a long password", "display_name": "Anna"}
     await call(api, "POST", f"/public/invitations/{token}/accept", body, who="nobody")
+    await ProposalAdopter(api.pool).pass_once()
     stored = await api.rows(
         "select m.kind, m.verified_at from contact_methods m join users u on u.id = m.user_id"
         " where u.email = %(e)s order by m.id",
@@ -147,15 +173,50 @@ async def test_an_expired_invitation_is_sent_again_by_the_next_application(api: 
     assert rows == [(1,)]
 
 
-async def test_an_unverified_address_receives_no_proposal(api: Api) -> None:
+async def test_an_unverified_address_receives_its_proposals_once_it_is_verified(api: Api) -> None:
     """An OpenID provider only claims such an address, which can be that of somebody else."""
     email = await mail_of(api, "viewer")
-    async with api.pool.transaction("claim") as tx:
-        uid = api.users["viewer"][1]
-        await tx.execute("update users set email_verified = false where uid = %(u)s", u=uid)
-    answer = await ask(api, "plan", of_people(v=person(email, SMS)), 400)
-    assert answer["error"].startswith("people.v.email: is not a member of the project")
+    await set_verified(api, "viewer", is_verified=False)
+    # It is the address of a member, so no application invites it.
+    assert await applied(api, of_people(v=person(email, SMS))) == {"v": "create"}
+    assert await api.rows("select count(*) from invitations") == [(0,)]
+    await ProposalAdopter(api.pool).pass_once()
     assert await methods_of(api) == []
+    await set_verified(api, "viewer", is_verified=True)
+    await ProposalAdopter(api.pool).pass_once()
+    assert [one["kind"] for one in await methods_of(api)] == ["sms"]
+
+
+async def set_verified(api: Api, who: str, *, is_verified: bool) -> None:
+    async with api.pool.transaction("claim") as tx:
+        given = {"u": api.users[who][1], "is": is_verified}
+        await tx.execute("update users set email_verified = %(is)s where uid = %(u)s", **given)
+
+
+async def test_adoption_waits_for_no_lock_and_leaves_no_account_out(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request holds an account, an application holds a person, and pages have one account."""
+    monkeypatch.setattr(adopt_proposals, "ACCOUNTS_AT_ONCE", 1)
+    people = {who: await mail_of(api, who) for who in ("viewer", "editor", "org_admin")}
+    for who in people:
+        await set_verified(api, who, is_verified=False)
+    await applied(
+        api, of_people(**{who.replace("_", "-"): person(people[who], SMS) for who in people})
+    )
+    for who in people:
+        await set_verified(api, who, is_verified=True)
+    async with api.pool.transaction("hold") as tx:
+        account = "select from users where email = %(e)s for no key update"
+        await tx.execute(account, e=people["viewer"])
+        await tx.execute(
+            "select from bundle_people where email = %(e)s for update", e=people["editor"]
+        )
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ProposalAdopter(api.pool).pass_once)
+    assert [len(await methods_of(api, who)) for who in people] == [0, 0, 1]
+    await ProposalAdopter(api.pool).pass_once()
+    assert [len(await methods_of(api, who)) for who in people] == [1, 1, 1]
 
 
 async def test_people_are_exported_released_and_forgotten(api: Api) -> None:

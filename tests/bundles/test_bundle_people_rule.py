@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from leadline.probes.senders.personal import PERSONAL_SPECS
 from leadline.storage.bundles.rules.bundle import read_bundle
+from leadline.storage.bundles.rules.bundle_diff import change_of
 from leadline.storage.bundles.rules.bundle_people import KINDS, PEOPLE_MOST, new_methods
+from leadline.storage.bundles.transactions.stored_changes import (
+    revision_changes,
+    stored_changes,
+)
 from leadline.storage.core.refusal import Refused
 
 
@@ -69,6 +74,22 @@ def test_a_kind_of_a_proposal_has_one_setting_and_no_secret() -> None:
         spec = PERSONAL_SPECS[kind]
         assert [one.name for one in spec.settings if one.required] == ["to"]
         assert not spec.secrets & {"to"}
+
+
+def test_no_personal_data_is_stored_with_the_changes() -> None:
+    method = {"kind": "sms", "address": "+4930123456", "label": "Secret"}
+    before = {"email": "secret@a.test", "name": "Secret A", "role": "editor", "contact_methods": []}
+    after = {**before, "email": "secret@b.test", "name": "Secret B", "contact_methods": [method]}
+    made = change_of("person", "a", None, after, None)
+    changes = [made, change_of("person", "b", before, after | {"role": "viewer"}, None)]
+    kept = msgspec.json.encode(stored_changes(changes)).decode() + revision_changes(changes)
+    assert "ecret" not in kept
+    assert "+49" not in kept
+    assert [one.name for one in stored_changes(changes)[0].fields] == list(after)
+    assert '"from":"editor","to":"viewer"' in kept
+    # Other objects keep their names.
+    (renamed,) = stored_changes([change_of("service", "s", {"name": "A"}, {"name": "B"}, None)])
+    assert renamed.fields[0].to == "B"
 
 
 @given(

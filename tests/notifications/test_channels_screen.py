@@ -250,6 +250,43 @@ async def test_a_template_is_previewed_with_the_typed_words_and_stored_on_save(a
     assert "A\n{why}</textarea>" in page
 
 
+async def test_a_form_keeps_what_was_typed_and_names_the_secrets_to_type_again(api: Api) -> None:
+    channel = await ntfy(api)
+    again = "Type token again: it is not stored yet."
+    form = {"channel": channel, "name": "Night", "config.topic": "ops", "config.token": "new-71c3"}
+    ticked = re.compile(r'<input id="tickets-[a-z]+"[^>]*checked')
+    for act, topic in (("preview", "ops"), ("save", "a b")):
+        sent = {**form, "config.topic": topic}
+        page = await text_of(await send(api, "editor", act, **sent, takes_tickets="on"))
+        assert ticked.search(page)
+        assert again in page
+        assert "new-71c3" not in page
+        page = await text_of(await send(api, "editor", act, **{**sent, "config.token": ""}))
+        assert not ticked.search(page)
+        assert again not in page
+    assert again not in await seen(api, "editor", f"?show=edit&uid={channel}")
+    body = {"name": "chat", "value": TOKEN}
+    # Without a secret of the project, a required secret is typed; a stored one is kept.
+    assert re.search(r'<input id="slack-url"[^>]* required', await seen(api, "editor", "?show=add"))
+    await call(api, "POST", f"/projects/{api.project}/secrets", body, 201)
+    page = await seen(api, "editor", "?show=add")
+    assert not re.search(r'<input id="slack-url"[^>]* required', page)
+    fresh = {"type": "ntfy", "name": "N", "config.topic": "a b", "config.url": "https://a.test"}
+    wrong = await send(
+        api, "editor", "add", **fresh, **{"config.token_ref": "chat"}, takes_tickets="on"
+    )
+    page = await text_of(wrong)
+    assert wrong.status_code == 400
+    assert 'value="a b"' in page
+    assert page.count('value="https://a.test"') == 1
+    assert page.count("<option selected>chat</option>") == 1
+    assert len(ticked.findall(page)) == 1
+    assert again not in page
+    page = await text_of(await send(api, "editor", "add", **fresh, **{"config.token": TOKEN}))
+    assert page.count(again) == 1
+    assert TOKEN not in page
+
+
 async def test_an_unknown_field_of_a_template_is_named_by_its_setting(api: Api) -> None:
     channel = await ntfy(api)
     for act in ("preview", "save"):

@@ -16,6 +16,7 @@ from ....storage.bundles.tables.bundle_applications import (
     lock_application,
     select_application,
 )
+from ....storage.bundles.transactions.adopt_proposals import adopt_after_application
 from ....storage.bundles.transactions.apply_in_background import (
     STOPPED,
     fail_application,
@@ -80,6 +81,7 @@ class BundleApplier:
             if is_applied:
                 log.info("bundle applied", extra={"operation": str(uid)})
                 self._on_edit()
+                await adopt_after_application(self._pool, row.project)
 
     async def fail(self, uid: UUID, error: str) -> None:
         """Ends the operation of an application that changed nothing, unless it has ended."""
@@ -98,7 +100,7 @@ class BundleApplier:
         bundle = await trio.to_thread.run_sync(_read, document, limiter=self._reading)
         source = source_of_row(row)
         outcome: list[bool | Exception] = []
-        # The exception of the application is raised by itself, and not in a group.
+        # The caller needs the exception of the application, without a group.
         async with trio.open_nursery() as nursery:
             scope = nursery.cancel_scope
             nursery.start_soon(self._report, row.operation, source.progress, scope)

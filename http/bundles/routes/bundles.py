@@ -18,6 +18,7 @@ from ....storage.bundles.rules.bundle import BYTES_MOST, SECTIONS, read_bundle
 from ....storage.bundles.rules.bundle import Bundle as Wanted
 from ....storage.bundles.rules.bundle_diff import API
 from ....storage.bundles.rules.bundle_owner import DEFAULT_NAME, name_fault, path_of
+from ....storage.bundles.transactions.adopt_proposals import adopt_after_application
 from ....storage.bundles.transactions.apply_bundle import (
     APPLY,
     apply_bundle,
@@ -125,6 +126,8 @@ async def apply_of(ask: Request, bundle: Wanted, applied: ApplySource) -> Bundle
     with refused_when_locked():
         found = await ask.context.pool.transact("apply_bundle", work)
     ask.context.on_edit()
+    if bundle.people:
+        await adopt_after_application(ask.context.pool, ask.ids["projectID"])
     return found
 
 

@@ -88,7 +88,8 @@ class Input:
     """Setting in the form. `value` is empty for a secret. `kept` is true if one is stored.
 
     `has_lines`: the value has several lines. `reference` is the project secret that has the value,
-    empty without one, and None if the setting takes no reference.
+    empty without one, and None if the setting takes no reference. With `is_lost`, the user typed a
+    secret that is not stored, and must type it again.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Input:
     kept: bool = False
     has_lines: bool = False
     reference: str | None = None
+    is_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,8 @@ class ChannelQuery(msgspec.Struct, frozen=True):
     done: str = ""
 
 
+# Buttons of a form whose values are rendered again.
+_FORM_ACTS: Final = frozenset({"add", "save", "preview"})
 _TEMPLATED: Final = frozenset(setting.name for setting in TEMPLATES)
 _DONE: Final = {
     "add": "The channel was added. Send a test to check it.",
@@ -274,14 +278,23 @@ async def _render(
     if what not in ("", "uses") and not frame.may_write:
         raise Problem("forbidden")
     used = _used_by(counts)
+    is_typed = value_of(ask, "act") in _FORM_ACTS
+    typed = _config(ask) if is_typed else {}
     lines = [_item(row, health.get(row.id), used.get(row.id, ""), now) for row in rows]
     chosen = None
     if chosen_row is not None:
-        typed = _config(ask) if what == "edit" else {}
         chosen = _item(
-            chosen_row, health.get(chosen_row.id), used.get(chosen_row.id, ""), now, typed
+            chosen_row,
+            health.get(chosen_row.id),
+            used.get(chosen_row.id, ""),
+            now,
+            typed if what == "edit" else {},
+            has_secrets=bool(secrets),
         )
+        if what == "edit" and is_typed:
+            chosen = replace(chosen, takes_tickets="takes_tickets" in ask.form)
     kind = value_of(ask, "type")
+    opened = kind if kind in SPECS and said.is_wrong else ""
     return page(
         "notifications/console/channels.html",
         status=400 if said.is_wrong else 200,
@@ -296,9 +309,22 @@ async def _render(
         first=count(len(rows), "notification channel") if rows else "No notification channels yet",
         said=said,
         names=NAMES,
-        kinds=[(spec.type, spec.help, _inputs(spec, {}, set())) for spec in SPECS.values()],
-        opened=kind if kind in SPECS and said.is_wrong else "",
+        kinds=[
+            (
+                spec.type,
+                spec.help,
+                _inputs(
+                    spec,
+                    typed if spec.type == opened else {},
+                    set(),
+                    has_secrets=bool(secrets),
+                ),
+            )
+            for spec in SPECS.values()
+        ],
+        opened=opened,
         typed=value_of(ask, "name"),
+        typed_tickets="takes_tickets" in ask.form,
         secrets=[one.name for one in secrets],
     )
 
@@ -343,11 +369,15 @@ def _item(
     used_by: str,
     now: Instant,
     typed: Mapping[str, str] = {},
+    *,
+    has_secrets: bool = False,
 ) -> ChannelItem:
     """Returns a channel with its settings, or those that the user has `typed`, but no secret."""
     config = shown(row)
     spec = SPECS[row.type]
     kept = set(config)
+    # The user did not type the placeholder of a stored secret.
+    known = {name: one for name, one in config.items() if name not in spec.secrets} | dict(typed)
     delivered = None if health is None else health.delivered_at
     if not row.enabled:
         mark, word = "paused", "Disabled"
@@ -363,8 +393,8 @@ def _item(
         row.type,
         row.enabled,
         row.takes_tickets,
-        _inputs(spec, {**config, **typed}, kept),
-        [_input(setting, {**config, **typed}, kept) for setting in _templates(spec)],
+        _inputs(spec, known, kept, has_secrets=has_secrets),
+        [_input(one, known, kept, has_secrets=has_secrets) for one in _templates(spec)],
         ago(delivered, now) if delivered is not None else None,
         mark,
         word,
@@ -373,27 +403,37 @@ def _item(
     )
 
 
-def _inputs(spec: ChannelSpec, config: Mapping[str, str], kept: set[str]) -> list[Input]:
-    return [_input(setting, config, kept) for setting in spec.settings if setting not in TEMPLATES]
+def _inputs(
+    spec: ChannelSpec, config: Mapping[str, str], kept: set[str], *, has_secrets: bool
+) -> list[Input]:
+    return [
+        _input(setting, config, kept, has_secrets=has_secrets)
+        for setting in spec.settings
+        if setting not in TEMPLATES
+    ]
 
 
 def _templates(spec: ChannelSpec) -> list[ChannelSetting]:
     return [setting for setting in spec.settings if setting in TEMPLATES]
 
 
-def _input(setting: ChannelSetting, config: Mapping[str, str], kept: set[str]) -> Input:
+def _input(
+    setting: ChannelSetting, config: Mapping[str, str], kept: set[str], *, has_secrets: bool
+) -> Input:
+    """Returns the input of a setting. `config` has what the user typed, also secrets."""
     is_kept = setting.secret and setting.name in kept
     return Input(
         setting.name,
         setting.name.replace("_", " ").capitalize(),
         setting.help,
         setting.secret,
-        # A project secret can have the value of a secret setting.
-        setting.required and not setting.secret,
+        # A project secret or the stored value can replace a typed secret.
+        setting.required and not (setting.secret and (has_secrets or is_kept)),
         "" if setting.secret else config.get(setting.name, setting.default),
         is_kept,
         setting.form is ValueForm.LINES,
         config.get(f"{setting.name}{REFERENCE_SUFFIX}", "") if setting.secret else None,
+        setting.secret and bool(config.get(setting.name)),
     )
 
 

@@ -1,6 +1,7 @@
 """People of bundles, and the contact methods that they propose.
 
-Locks: an application holds the lock of the project, and the adoption of methods locks the account.
+Locks: an application locks the project and no account. The adoption of methods is a short
+transaction that locks one account.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,15 +22,24 @@ on conflict (uid) do update set email = excluded.email, name = excluded.name, ro
 _PENDING: Final = "select pending::text from bundle_people where uid = %(uid)s"
 _DROP: Final = "delete from bundle_people where org = %(org)s and uid = any(%(uids)s)"
 _DROP_RELEASED: Final = "delete from bundle_people where managed_by = ''"
-# In the order of the accounts, so that two applications do not wait for each other.
-_ADOPT: Final = """
-select adopt_proposed_methods(u.id, at(%(now)s)) from (
-  select u.id from users u join bundle_people b on lower(b.email) = lower(u.email)
-  where b.org = %(org)s and b.project = %(project)s and b.pending <> '[]' and u.email_verified
-    and exists (select from memberships m where m.user_id = u.id and m.org = b.org
-      and (m.project is null or m.project = b.project))
-  group by u.id order by u.id) u
+# The condition on users is that of their index.
+_DUE: Final = """
+select distinct u.id
+from bundle_people b join projects p on p.org = b.org and p.id = b.project
+  join users u on lower(u.email) = lower(b.email) and u.email_verified and u.email <> ''
+where b.pending <> '[]' and (%(project)s::uuid is null or p.uid = %(project)s) and u.id > %(after)s
+  and exists (select from memberships m where m.user_id = u.id and m.org = b.org
+    and (m.project is null or m.project = b.project))
+order by u.id limit %(most)s
 """
+# Notes of an account. A bundle can propose older methods again.
+NOTES_KEPT: Final = 200
+_FORGET: Final = """
+delete from proposed_methods n where n.user_id = %(user)s and n.digest in (
+  select o.digest from proposed_methods o where o.user_id = %(user)s
+  order by o.proposed_at desc, o.digest offset %(kept)s)
+"""
+_ADOPT: Final = "select adopt_proposed_methods(%(user)s::int, at(%(now)s))"
 
 
 async def put_person(
@@ -63,10 +73,25 @@ async def delete_people(tx: Tx, org: int, uids: Collection[UUID]) -> None:
 
 
 async def delete_released_people(tx: Tx) -> None:
-    """Deletes the people without an owner: nobody edits them outside of a bundle."""
+    """Deletes the people without an owner: only a bundle edits them."""
     await tx.execute(_DROP_RELEASED)
 
 
-async def adopt_methods(tx: Tx, home: tuple[int, int]) -> None:
-    """Gives the members of a project the methods that its bundles propose, as unverified ones."""
-    await tx.rows(_ADOPT, org=home[0], project=home[1], now=tx.now)
+async def select_due_accounts(tx: Tx, project: UUID | None, after: int, most: int) -> Sequence[int]:
+    """Returns the accounts with proposals that they can receive, in their order.
+
+    These are verified members of the project of the bundle. `project` None is for all projects.
+    """
+    rows = await tx.rows(_DUE, project=project, after=after, most=most)
+    return [user for (user,) in rows]
+
+
+async def adopt_methods(tx: Tx, user: int) -> bool:
+    """Gives an account the methods that bundles propose, as unverified ones.
+
+    Locks the account, but waits for no lock. Returns False if another transaction has it.
+    """
+    if not await tx.value(_ADOPT, user=user, now=tx.now):
+        return False
+    await tx.execute(_FORGET, user=user, kept=NOTES_KEPT)
+    return True

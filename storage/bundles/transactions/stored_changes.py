@@ -20,20 +20,20 @@ DOCUMENTS: Final = frozenset(
     for field in spec.fields
     if field.type is FieldType.DOCUMENT
 )
-# Addresses of people, who may be forgotten before the revision is.
-PERSONAL: Final = "contact_methods"
+# Settings of people. The revision can outlive them.
+PERSONAL: Final = frozenset({"email", "name", "contact_methods"})
 # A larger revision is stored without its last changes.
 REVISION_CHANGES_MOST: Final = 500
 REVISION_BYTES_MOST: Final = 256 << 10
 
 
 def stored_changes(changes: Sequence[BundleChange]) -> list[BundleChange]:
-    """Returns the changes without contact methods and the contents of documents.
+    """Returns the changes without personal data and the contents of documents.
 
     Documents are encrypted in `monitors`.
     """
     return [
-        msgspec.structs.replace(change, fields=[_without_documents(one) for one in change.fields])
+        msgspec.structs.replace(change, fields=[_stored(change.kind, one) for one in change.fields])
         for change in changes
     ]
 
@@ -57,8 +57,9 @@ def revision_changes(changes: Sequence[BundleChange]) -> str:
     return f"[{b','.join(kept).decode()}]"
 
 
-def _without_documents(field: FieldChange) -> FieldChange:
-    if field.name.rpartition(".")[2] in DOCUMENTS or field.name == PERSONAL:
+def _stored(kind: str, field: FieldChange) -> FieldChange:
+    is_personal = kind == "person" and field.name in PERSONAL
+    if is_personal or field.name.rpartition(".")[2] in DOCUMENTS:
         return FieldChange(name=field.name)
     return FieldChange(name=field.name, from_=_plain(field.from_), to=_plain(field.to))
 

@@ -25,7 +25,7 @@ from ...monitors.transactions.edit_monitor import edit_held
 from ...monitors.transactions.monitor_draft import check_draft
 from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ...notifications.tables.channels import put_attached
-from ..queries import select_attached
+from ..queries import select_attached, select_channels_managed
 from ..rules.bundle import Bundle, MonitorEntry
 from ..rules.bundle_default import brief_monitor
 from ..rules.bundle_diff import (
@@ -51,6 +51,8 @@ from .bundle_context import (
 from .monitor_entries import POLICY, children_of, in_words, present_draft, wanted_draft
 
 _CHANNELS = "channels"
+# Reported if an entry begins or ends to state channels, also if these stay the same.
+_CHANNELS_MANAGED = "channels_managed"
 # The event loop runs other tasks after this many entries.
 _BREATH = 50
 
@@ -87,6 +89,7 @@ async def compare_monitors(
     rows = await select_monitors_by_key(tx, [MonitorKey((place.home.org, key)) for key in keys])
     by_uid = {row.uid: row for row in rows.values()}
     attached = await select_attached(tx, place.home.org, place.home.id)
+    stating = await select_channels_managed(tx, place.home.org, place.home.id)
     found = Wanted(
         {},
         {uid: by_uid[one.uid] for uid, one in place.mine.items()},
@@ -110,6 +113,9 @@ async def compare_monitors(
             after["channels"] = channels_in_words(chosen, place)
             if before is not None and row is not None:
                 before["channels"] = channels_in_words(attached.get(row.id, ()), place)
+        if before is not None and row is not None and not is_left(row, applied):
+            before[_CHANNELS_MANAGED] = row.id in stating
+            after[_CHANNELS_MANAGED] = chosen is not None
         change = change_of("monitor", uid, before, after, over)
         if chosen is not None and any(one.name == _CHANNELS for one in change.fields):
             found.attached[uid] = chosen
@@ -252,7 +258,7 @@ def _changed_fields(draft: MonitorDraft, change: BundleChange) -> dict[str, Any]
     """Returns the complete values of the changed settings."""
     names = {one.name.partition(".")[0] for one in change.fields} - {MANAGED_BY}
     values = msgspec.structs.asdict(draft)
-    given = {name: values[name] for name in names - {POLICY, _CHANNELS}}
+    given = {name: values[name] for name in names - {POLICY, _CHANNELS, _CHANNELS_MANAGED}}
     if POLICY in names:
         given["escalation_policy_id"] = draft.escalation_policy_id
     return given

@@ -1,8 +1,9 @@
 """Write of a bundle's people: invitations, and contact methods that a bundle proposes.
 
-Invariants: no account and no membership is created. A member gets proposed methods as unverified
-ones; a plan reads neither accounts nor contact methods, so that it reveals only who is a member.
-A person who no bundle names any more is forgotten, and keeps the methods.
+Invariants: no account and no membership is created, and no account is locked. Members get the
+methods from `adopt_proposals` after the commit, as unverified ones; a plan reads neither accounts
+nor contact methods, and reveals only memberships. A person without an entry in any bundle is
+forgotten, and keeps the methods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,18 +19,18 @@ from ...accounts.transactions.edit_invitations import invite
 from ...accounts.transactions.edit_members import EDIT as INVITE
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ..queries import select_bundle_people, select_invited, select_verified_members
+from ..queries import select_bundle_people, select_invited, select_member_addresses
 from ..rows import BundlePersonRow
 from ..rules.bundle import Bundle
 from ..rules.bundle_diff import BundleAction, BundleChange, change_of
 from ..rules.bundle_owner import CONFLICT, expect_owned, left_out, marks_of, owner_change
 from ..rules.bundle_people import PersonEntry, new_methods
 from ..tables.bundle_ownership import put_marks
-from ..tables.bundle_people import adopt_methods, delete_people, put_person, select_pending
+from ..tables.bundle_people import delete_people, put_person, select_pending
 from .bundle_context import ApplySource, BundleContext, under
 from .oncall_entries import brief
 
-# `invite` is no setting of an entry: an address needs an invitation until it is a member.
+# `invite` is not in an entry: an address needs an invitation until it is a member.
 PERSON_DEFAULTS: Final[Mapping[str, Any]] = {
     "name": "",
     "role": Role.EDITOR.value,
@@ -62,7 +63,7 @@ async def compare_people(
     if not bundle.states("people"):
         return WantedPeople({}, {}, {})
     rows = await select_bundle_people(tx, home.org, home.id)
-    members = await select_verified_members(tx, home.org, home.id)
+    members = await select_member_addresses(tx, home.org, home.id)
     waiting = await select_invited(tx, home.org, home.id) if bundle.people else set()
     inviter = applied.inviter or applied.principal
     can_invite = may(inviter, INVITE, Scope(home.org)) is AccessDecision.ALLOWED
@@ -99,7 +100,7 @@ async def compare_people(
 
 
 def _others(rows: Sequence[BundlePersonRow], wanted: WantedPeople) -> dict[str, BundlePersonRow]:
-    """Returns the people that stay beside those of the bundle, by address in lower case."""
+    """Returns the people of other bundles and entries, by address in lower case."""
     ours = {row.id for row in (*wanted.standing.values(), *wanted.orphans.values())}
     return {row.email.lower(): row for row in rows if row.id not in ours}
 
@@ -125,9 +126,9 @@ def row_in_words(row: BundlePersonRow) -> dict[str, Any]:
 async def write_people(
     tx: Tx, place: BundleContext, wanted: WantedPeople, applied: ApplySource, *, is_plan: bool
 ) -> None:
-    """Writes the people, invites addresses, and gives members the methods.
+    """Writes the people and their proposals, and invites addresses.
 
-    A plan writes nothing: the comparison refuses what the write would refuse.
+    A plan only reports progress. The comparison raises the refusals of the write.
 
     Raises:
         Refused with the entry.
@@ -147,7 +148,6 @@ async def write_people(
     if is_plan or not wanted.entries:
         return
     await put_marks(tx, "person", home.org, marks_of(ids, wanted.standing, {}, applied, tx.now))
-    await adopt_methods(tx, home.key)
 
 
 _SAME: Final = BundleAction.UNCHANGED

@@ -28,52 +28,64 @@ alter table contact_methods add column proposed_by text not null default '';
 -- Name that the page of the invitation suggests.
 alter table invitations add column display_name text not null default '';
 
+-- What bundles proposed to an account, so that a method that the person deleted is not proposed
+-- again. `digest` is that of kind and address.
+create table proposed_methods (
+  user_id integer not null references users on delete cascade,
+  digest bytea not null,
+  proposed_at timestamptz not null,
+  primary key (user_id, digest)
+);
+
 -- Gives a member the proposed methods of all projects, as unverified ones. A method that the
--- account has is left as it is. Proposals end at 10 methods, so that 10 remain for the person.
--- An address that an OpenID provider only claims receives nothing.
+-- account has, or was proposed before, is left out. Proposals end at 10 methods, so that 10 remain
+-- for the person. An address that an OpenID provider only claims receives nothing.
+-- It waits for no row: an application can hold people for minutes, and what is locked stays due.
+-- Returns false if the account is locked.
 create function adopt_proposed_methods(person integer, moment timestamptz)
-returns void language plpgsql as $$
+returns boolean language plpgsql as $$
 begin
-  if not exists (
-    select from users u join bundle_people b on lower(b.email) = lower(u.email)
-    where u.id = person and u.email_verified and b.pending <> '[]') then
-    return;
+  perform from users where id = person and email_verified for no key update skip locked;
+  if not found then
+    return false;
   end if;
-  perform from users where id = person for no key update;
-  with due as (
-    update bundle_people b set pending = '[]'
-    from bundle_people before
-      join projects p on p.org = before.org and p.id = before.project
-      join organizations o on o.id = before.org
-      join users u on u.id = person and u.email_verified
-        and lower(u.email) = lower(before.email)
-    where b.org = before.org and b.id = before.id and before.pending <> '[]'
-      and exists (select from memberships m where m.user_id = person and m.org = before.org
-        and (m.project is null or m.project = before.project))
-    returning b.org, b.id, before.pending as methods, o.name || ' / ' || p.name as whose
-  ), proposed as (
+  with held as (
+    select b.org, b.id, b.pending, o.name || ' / ' || p.name as whose
+    from bundle_people b
+      join projects p on p.org = b.org and p.id = b.project
+      join organizations o on o.id = b.org
+      join users u on u.id = person and lower(u.email) = lower(b.email)
+    where b.pending <> '[]' and exists (select from memberships m
+      where m.user_id = person and m.org = b.org and (m.project is null or m.project = b.project))
+    for update of b skip locked
+  ), due as (
+    update bundle_people b set pending = '[]' from held h where b.org = h.org and b.id = h.id
+    returning h.org, h.id, h.pending, h.whose
+  ), offered as (
     select distinct on (m.one ->> 'kind', m.one ->> 'address')
       d.org, d.id, m.place, d.whose, m.one ->> 'kind' as kind, m.one ->> 'address' as address,
-      m.one ->> 'label' as label
-    from due d cross join jsonb_array_elements(d.methods) with ordinality as m(one, place)
+      m.one ->> 'label' as label,
+      sha256(convert_to((m.one ->> 'kind') || ' ' || (m.one ->> 'address'), 'UTF8')) as digest
+    from due d cross join jsonb_array_elements(d.pending) with ordinality as m(one, place)
     order by m.one ->> 'kind', m.one ->> 'address', d.org, d.id, m.place
+  ), compared as (
+    select o.*, exists (select from contact_methods c where c.user_id = person
+      and c.kind = o.kind and c.config ->> 'to' = o.address) as is_own
+    from offered o
+    where not exists (
+      select from proposed_methods n where n.user_id = person and n.digest = o.digest)
+  ), fresh as (
+    select c.* from compared c where not c.is_own order by c.org, c.id, c.place
+    limit greatest(0, 10 - (select count(*) from contact_methods c where c.user_id = person))
+  ), noted as (
+    insert into proposed_methods (user_id, digest, proposed_at)
+    select person, c.digest, moment from compared c
+    where c.is_own or c.digest in (select f.digest from fresh f)
   )
   insert into contact_methods
     (uid, user_id, kind, label, config, enabled, created_at, proposed_by)
-  select gen_random_uuid(), person, p.kind, p.label, jsonb_build_object('to', p.address), true,
-    moment, p.whose
-  from proposed p
-  where not exists (select from contact_methods c
-    where c.user_id = person and c.kind = p.kind and c.config ->> 'to' = p.address)
-  order by p.org, p.id, p.place
-  limit greatest(0, 10 - (select count(*) from contact_methods c where c.user_id = person));
+  select gen_random_uuid(), person, f.kind, f.label, jsonb_build_object('to', f.address), true,
+    moment, f.whose
+  from fresh f order by f.org, f.id, f.place;
+  return true;
 end $$;
-
--- A membership begins in many ways: an invitation, single sign-on, an administrator.
-create function memberships_adopt() returns trigger language plpgsql as $$
-begin
-  perform adopt_proposed_methods(new.user_id, new.created_at);
-  return null;
-end $$;
-create trigger memberships_adopt after insert on memberships
-  for each row execute function memberships_adopt();
