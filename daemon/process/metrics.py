@@ -169,9 +169,7 @@ class _HouseCollector(Collector):
                 "leadline_windows_reserved_total", "Windows reserved.", house.ticker.reserved
             )
             yield _counter(
-                "leadline_shard_reservations_failed_total",
-                "Failed reservations of the windows of a shard.",
-                house.ticker.failed,
+                "leadline_failed_reservations_total", "Failed reservations.", house.ticker.failed
             )
             yield _gauge(
                 "leadline_reservation_lag_seconds",
@@ -190,9 +188,7 @@ class _HouseCollector(Collector):
         if house.composer is not None:
             evaluator = house.composer.evaluator
             yield _counter(
-                "leadline_composite_results_total",
-                "Results of composites.",
-                evaluator.evaluated,
+                "leadline_composite_results_total", "Results of composites.", evaluator.evaluated
             )
             yield _counter(
                 "leadline_composites_withheld_total",

@@ -25,7 +25,7 @@ class FlapStates:
             return
         before = self._states.get(subject.key, FlapState())
         is_down = status == MonitorStatus.DOWN
-        # It stayed down for so long that this is a recovery. After an outage that ended uncounted,
+        # It stayed down until it settled, so this is a recovery. After an outage that ended
         # without a threshold, this is a new one. An open one is still announced again.
         is_over = not is_down or not is_alerting
         if before.up_at is None and is_over and before.is_settled(at):
@@ -59,7 +59,7 @@ class FlapStates:
     ) -> bool:
         """Returns whether the alert of a monitor that is up stays open.
 
-        That of a service, and one that somebody resolved, ends.
+        The alert of a service ends, and so does a resolved incident.
         """
         state = self._states.get(subject.key)
         if state is None or not state.is_flapping:

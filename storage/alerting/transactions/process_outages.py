@@ -277,7 +277,7 @@ async def _notify_or_delegate(
     if await notify_onset(tx, subject, row, incident, left.failed_open, again_at):
         done.announced += 1
         if is_settled:
-            # An outage that was held back is announced late: a reminder would repeat that.
+            # The announcement of a suppressed outage is late: a reminder would repeat it.
             flaps.settle(subject.key)
         if left.failed_open is not None:
             done.failed_open[left.failed_open.reason] += 1
@@ -296,8 +296,7 @@ async def _follow_up(
     """Re-notifies of an announced outage if that is due. Returns the number of notifications."""
     settles_at = flaps.settles_at(subject.key)
     if is_known and settles_at is not None and settles_at <= tx.now:
-        # A flapping monitor stayed down. This is said although somebody acknowledged the alert,
-        # which was one of a monitor that also recovered.
+        # A flapping monitor stayed down. A user acknowledged an alert between recoveries.
         await announce_again(tx, subject, row, incident)
         flaps.settle(subject.key)
         told = msgspec.structs.replace(row, notified_at=tx.now)
@@ -345,7 +344,7 @@ def _is_known(own: MonitorCondition, upstreams: Sequence[Upstream]) -> bool:
 
 
 def _may_remind(tx: Tx, row: OutageRow, incident: IncidentRow | None) -> bool:
-    """Returns whether nobody has answered the outage."""
+    """Returns whether the outage has no answer."""
     if row.incident is None:
         return True
     # An acknowledged, snoozed or resolved incident is not re-notified.
