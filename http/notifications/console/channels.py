@@ -309,24 +309,26 @@ async def _render(
         first=count(len(rows), "notification channel") if rows else "No notification channels yet",
         said=said,
         names=NAMES,
-        kinds=[
-            (
-                spec.type,
-                spec.help,
-                _inputs(
-                    spec,
-                    typed if spec.type == opened else {},
-                    set(),
-                    has_secrets=bool(secrets),
-                ),
-            )
-            for spec in SPECS.values()
-        ],
+        kinds=_kinds(opened, typed, has_secrets=bool(secrets)),
         opened=opened,
         typed=value_of(ask, "name"),
         typed_tickets="takes_tickets" in ask.form,
         secrets=[one.name for one in secrets],
     )
+
+
+def _kinds(
+    opened: str, typed: Mapping[str, str], *, has_secrets: bool
+) -> list[tuple[str, str, list[Input]]]:
+    """Returns the type, the help and the inputs of each form. One form has the typed values."""
+    return [
+        (
+            spec.type,
+            spec.help,
+            _inputs(spec, typed if spec.type == opened else {}, set(), has_secrets=has_secrets),
+        )
+        for spec in SPECS.values()
+    ]
 
 
 def _chosen(rows: Sequence[ChannelRow], uid: str) -> ChannelRow:
