@@ -11,6 +11,7 @@ from leadline.storage.core.instant import HOUR, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce, end
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
+from leadline.storage.status_pages.queries.announced_maintenance import select_told
 from leadline.storage.status_pages.tables.maintenance_notices import select_open_notices
 from leadline.storage.status_pages.transactions import tell_maintenance
 from leadline.storage.status_pages.transactions.tell_maintenance import pass_on_notice
@@ -115,7 +116,7 @@ async def test_an_older_reading_of_the_steps_notes_none_after_the_end(
     teller = MaintenanceTeller(world.pool)
     await teller.pass_once()
     world.now = Instant(world.now + HOUR + 1)
-    read = tell_maintenance.select_told
+    read = select_told
 
     async def tell_end() -> None:
         ((uid,),) = await readers.rows("select uid from maintenances")
