@@ -29,6 +29,8 @@ WHY: Final = {
     Withheld.NOTHING_MEASURED: "not measured",
     Withheld.WINDOW_PRECEDES_MATERIALIZATION_ERA: "defined later than the window",
     Withheld.STORAGE_GAP: "stored data is incomplete",
+    Withheld.NOT_SEALED_YET: "not complete yet",
+    Withheld.EDGE_NOT_STORED: "the edges of the month are not stored",
     Withheld.ZERO_DECIDABLE_TIME: "only maintenance",
     Withheld.DECIDABLE_COVERAGE_BELOW_MIN: "coverage below 90 %",
     Withheld.SPANS_DEFINITION_REVISIONS: "definition changed",

@@ -30,6 +30,10 @@ class Withheld(StrEnum):
     NOTHING_MEASURED = "nothing_measured"
     WINDOW_PRECEDES_MATERIALIZATION_ERA = "window_precedes_materialization_era"
     STORAGE_GAP = "storage_gap"
+    # Of months that are over: a part is not sealed, or an edge within an hour needs results that
+    # are packed or deleted.
+    NOT_SEALED_YET = "not_sealed_yet"
+    EDGE_NOT_STORED = "edge_not_stored"
     ZERO_DECIDABLE_TIME = "zero_decidable_time"
     DECIDABLE_COVERAGE_BELOW_MIN = "decidable_coverage_below_min"
     SPANS_DEFINITION_REVISIONS = "spans_definition_revisions"

@@ -111,3 +111,43 @@ async def test_a_page_reports_its_components_in_its_zone(api: Api) -> None:
     # The hour before the month in UTC is stored; in Berlin November began an hour earlier.
     assert first["covered_from"] == "2025-11-01T00:00:00.000Z"
     assert first["uptime_percent"] == 100.0
+
+
+async def test_a_part_of_a_month_is_not_its_figure(api: Api) -> None:
+    """One region lags behind the end of the month."""
+    page = await api.new_status_page()
+    for name, region in (("Near", "core"), ("Far", "eu")):
+        monitor = await api.new_monitor(name=name, region=region)
+        body = {"name": name, "monitor_id": str(monitor.uid)}
+        await api.ask("org_admin", "POST", f"/api/v1/status-pages/{page}/components", body)
+    async with api.pool.transaction("history") as tx:
+        await tx.execute("update monitor_terms set from_at = '2025-11-01'")
+        await tx.execute(
+            "update shards set rolled_up_through = case when region = 'eu' then"
+            " '2025-12-05'::timestamptz else '2026-01-04'::timestamptz end"
+        )
+        await tx.execute(
+            "insert into monitor_hours (org, monitor, hour, good_us, bad_us, unknown_us,"
+            " excluded_us, up, total) select m.org, m.id, h, 3600000000, 0, 0, 0, 60, 60"
+            " from monitors m, generate_series('2025-11-01'::timestamptz, '2026-01-03 23:00', '1h')"
+            " h where m.name = 'Near' or h < '2025-12-05'"
+        )
+    ((slug,),) = await api.rows("select slug from status_pages")
+    path = f"/status-pages/{page}/month-report?month="
+    near, far = (one["figures"] for one in (await read(api, f"{path}2025-12"))["components"])
+    assert (near["uptime_percent"], near["covered_to"]) == (100.0, "2026-01-01T00:00:00.000Z")
+    assert far["withheld_reason"] == "not_sealed_yet"
+    assert far["covered_to"] == "2025-12-05T00:00:00.000Z"
+    assert "uptime_percent" not in far
+    for month, text in (
+        ("2025-12", "not complete yet"),
+        ("2026-01", "1 January 2026 00:00 to 4 January 2026 00:00"),
+    ):
+        shown = await api.ask("nobody", "GET", f"/status/{slug}/month?month={month}")
+        assert text in str(await shown.get_data(as_text=True))
+    # The edges of a month in Kolkata are within hours, and their results are gone.
+    zone = {"timezone": "Asia/Kolkata"}
+    await api.ask("org_admin", "PATCH", f"/api/v1/status-pages/{page}", zone)
+    near, far = (one["figures"] for one in (await read(api, f"{path}2025-12"))["components"])
+    assert near["withheld_reason"] == "edge_not_stored"
+    assert far["withheld_reason"] == "not_sealed_yet"

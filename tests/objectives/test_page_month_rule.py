@@ -60,9 +60,17 @@ def test_a_month_has_exactly_the_instants_of_its_local_days(
     st.integers(0, 30),
     st.integers(0, 30),
     st.integers(0, 3),
+    st.integers(0, 2),
+    st.booleans(),
 )
 def test_a_figure_needs_all_stored_time_of_the_covered_part(
-    begun: int | None, through: int | None, good: int, bad: int, missing: int
+    begun: int | None,
+    through: int | None,
+    good: int,
+    bad: int,
+    missing: int,
+    edge: int,
+    is_over: bool,
 ) -> None:
     month = TimeSpan(Instant(10), Instant(30))
     part = covered_part(
@@ -73,8 +81,14 @@ def test_a_figure_needs_all_stored_time_of_the_covered_part(
     hours = [] if None in (begun, through) else range(begun or 0, through or 0)
     assert (0 if part is None else part.length_us) == sum(10 <= hour < 30 for hour in hours)
     stored = 0 if part is None else part.length_us - missing
-    found = month_figure(part, stored, Split(good, bad, 0, 0), 1).availability
-    if part is None:
+    over_at = Instant(30) if is_over else None
+    split = Split(good, bad, 0, 0)
+    found = month_figure(part, stored, split, 1, over_at=over_at, edge_us=edge).availability
+    if part is not None and is_over and (through or 0) < 30:
+        assert found.withheld_reason is Withheld.NOT_SEALED_YET
+    elif part is not None and missing and missing == edge:
+        assert found.withheld_reason is Withheld.EDGE_NOT_STORED
+    elif part is None:
         assert found.withheld_reason is Withheld.NOTHING_SEALED
     elif missing:
         assert found.withheld_reason is Withheld.STORAGE_GAP

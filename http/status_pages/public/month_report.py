@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from ....storage.core.availability import Withheld
-from ....storage.core.instant import to_text
+from ....storage.core.instant import to_datetime, to_text
+from ....storage.core.time_span import TimeSpan
 from ....storage.engine.pools import Tx
 from ....storage.status_pages.queries.branding import page_branding
 from ....storage.status_pages.queries.page_months import ComponentMonth, select_component_months
@@ -33,13 +35,17 @@ MANUAL: Final = "set manually"
 
 @dataclass(frozen=True, slots=True)
 class MonthLine:
-    """Line of the report. A withheld figure is a dash with its reason."""
+    """Line of the report. A withheld figure is a dash with its reason.
+
+    `span` is the covered part of the month, empty for the whole month.
+    """
 
     name: str
     uptime: str
     down: str
     excluded: str
     coverage: str
+    span: str = ""
 
 
 def month_asked(name: str | None, zone: str, tx: Tx) -> ReportMonth:
@@ -112,14 +118,20 @@ async def read_month_page(ask: Request) -> Response:
         addresses_of(ask, page, ask.query.token),
         month,
         report_months(page.time_zone, now),
-        [_line(one) for one in found],
+        [_line(one, month) for one in found],
         whole=is_over,
     )
     headers = {"Content-Security-Policy": policy(branding)}
     return Response(body=body, headers=headers, content_type=HTML)
 
 
-def _line(one: ComponentMonth) -> MonthLine:
+def _span_text(covered: TimeSpan, zone: str) -> str:
+    """Returns `1 December 2025 00:00 to 5 December 2025 00:00`, in the zone of the page."""
+    edges = (to_datetime(at).astimezone(ZoneInfo(zone)) for at in (covered.from_, covered.until))
+    return " to ".join(f"{at.day} {at:%B %Y %H:%M}" for at in edges)
+
+
+def _line(one: ComponentMonth, month: ReportMonth) -> MonthLine:
     name, found = one.component.name, one.figure
     if found is None:
         return MonthLine(name, f"{NOTHING} {MANUAL}", NOTHING, NOTHING, NOTHING)
@@ -128,6 +140,7 @@ def _line(one: ComponentMonth) -> MonthLine:
     if found.availability.withheld_reason is not None or availability is None:
         why = WITHHELD[found.availability.withheld_reason or Withheld.NOTHING_MEASURED]
         return MonthLine(name, f"{NOTHING} {why}", NOTHING, NOTHING, share)
+    covered = found.covered
     down, excluded = found.split.bad_us, found.split.excluded_us
     return MonthLine(
         name,
@@ -135,4 +148,5 @@ def _line(one: ComponentMonth) -> MonthLine:
         length(down) if down else "none",
         length(excluded) if excluded else "none",
         share,
+        "" if covered is None or covered == month.span else _span_text(covered, month.zone),
     )

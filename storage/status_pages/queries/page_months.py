@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ...core.instant import MINUTE
+from ...core.instant import MINUTE, Instant
 from ...core.key import MonitorKey
 from ...core.sli import Split
-from ...core.time_span import TimeSpan
+from ...core.time_span import TimeSpan, clipped, total_us
 from ...engine.pools import Tx
 from ...figures.queries.month_sums import select_span_times
 from ...services.queries.service_reports import select_sum
@@ -37,7 +37,7 @@ async def select_service_month(tx: Tx, service: ServiceRow, month: TimeSpan) -> 
         return month_figure(None, 0, Split(), 0)
     found = await select_sum(tx, service.key, covered)
     stored_us, split = found.minutes * MINUTE, found.durations.split
-    return month_figure(covered, stored_us, split, found.minutes)
+    return month_figure(covered, stored_us, split, found.minutes, over_at=_over_at(tx, month))
 
 
 async def select_component_months(
@@ -55,7 +55,15 @@ async def select_component_months(
     for (_, key), one in (await select_span_times(tx, types, month, raw_days)).items():
         split = one.measured.split
         covered = covered_part(month, one.begun, one.through)
-        figures["monitor", key] = month_figure(covered, split.range_us, split, one.measured.total)
+        edges = [] if covered is None else clipped(one.unmeasured, covered)
+        figures["monitor", key] = month_figure(
+            covered,
+            split.range_us,
+            split,
+            one.measured.total,
+            over_at=_over_at(tx, month),
+            edge_us=total_us(edges),
+        )
     return [
         ComponentMonth(
             b,
@@ -63,3 +71,7 @@ async def select_component_months(
         )
         for b in bindings
     ]
+
+
+def _over_at(tx: Tx, month: TimeSpan) -> Instant | None:
+    return month.until if month.until <= tx.now else None

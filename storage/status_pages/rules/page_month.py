@@ -66,13 +66,27 @@ def report_months(zone: str, now: Instant) -> list[str]:
 
 
 def month_figure(
-    covered: TimeSpan | None, stored_us: int, split: Split, sample: int
+    covered: TimeSpan | None,
+    stored_us: int,
+    split: Split,
+    sample: int,
+    *,
+    over_at: Instant | None = None,
+    edge_us: int = 0,
 ) -> MonthFigure:
-    """Returns the figure of the covered time, of which `stored_us` are stored."""
+    """Returns the figure of the covered time, of which `stored_us` are stored.
+
+    `over_at` is the end of a month that is over: the covered time must reach it. `edge_us` is time
+    at the edges that hours do not have, and whose results cannot be read.
+    """
     if covered is None:
         return MonthFigure(Availability(None, 0.0, Withheld.NOTHING_SEALED), Split(), None)
     found = figure(split)
-    if stored_us != covered.length_us:
+    if over_at is not None and covered.until < over_at:
+        found = Availability(None, found.coverage, Withheld.NOT_SEALED_YET)
+    elif edge_us and stored_us + edge_us == covered.length_us:
+        found = Availability(None, found.coverage, Withheld.EDGE_NOT_STORED)
+    elif stored_us != covered.length_us:
         found = Availability(None, found.coverage, Withheld.STORAGE_GAP)
     return MonthFigure(found, split, covered, sample)
 
