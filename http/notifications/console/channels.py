@@ -309,19 +309,7 @@ async def _render(
         first=count(len(rows), "notification channel") if rows else "No notification channels yet",
         said=said,
         names=NAMES,
-        kinds=[
-            (
-                spec.type,
-                spec.help,
-                _inputs(
-                    spec,
-                    typed if spec.type == opened else {},
-                    set(),
-                    has_secrets=bool(secrets),
-                ),
-            )
-            for spec in SPECS.values()
-        ],
+        kinds=_kinds(opened, typed, has_secrets=bool(secrets)),
         opened=opened,
         typed=value_of(ask, "name"),
         typed_tickets="takes_tickets" in ask.form,
@@ -401,6 +389,20 @@ def _item(
         used_by,
         managed(row, orphan_works=True),
     )
+
+
+def _kinds(
+    opened: str, typed: Mapping[str, str], *, has_secrets: bool
+) -> list[tuple[str, str, list[Input]]]:
+    """Returns type, help and inputs of each type; what the user `typed` is for the opened one."""
+    return [
+        (
+            spec.type,
+            spec.help,
+            _inputs(spec, typed if spec.type == opened else {}, set(), has_secrets=has_secrets),
+        )
+        for spec in SPECS.values()
+    ]
 
 
 def _inputs(
