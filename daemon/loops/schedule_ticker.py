@@ -2,7 +2,8 @@
 
 The cursor of a shard passes each instant once, under the schedule terms of that instant. This is
 true for any number of schedulers and after any downtime. An edit delays a reservation by at most
-the duration of its own transaction.
+the duration of its own transaction. A shard that fails keeps its cursor, and the next pass tries
+it again; the other shards go on.
 """
 
 import logging
@@ -11,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from ...storage.core.instant import SECOND, Instant
+from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
 from ...storage.maintenance.tables.maintenances import is_any_over
 from ...storage.maintenance.transactions.recheck_after import resume_after
@@ -72,6 +74,8 @@ class Ticker:
         # Called after checks were queued, to wake the prober of this process.
         self.on_resumed: Callable[[], None] = lambda: None
         self.reserved = 0
+        # Failed reservations of a shard.
+        self.failed = 0
 
     def lag_us(self) -> int:
         """Returns how far reservation is behind the clock, in the shard that is furthest behind.
@@ -98,7 +102,15 @@ class Ticker:
         self._note(shards)
         before = self.reserved
         for shard in shards:
-            await self._follow(shard.id)
+            try:
+                await self._follow(shard.id)
+            except Unavailable:
+                raise
+            except Exception as error:
+                # One monitor must not stop the runs of all others. The plan can be half updated.
+                log.error("shard cannot be reserved", extra={"shard": shard.id}, exc_info=error)
+                self._plans.pop(shard.id, None)
+                self.failed += 1
         if is_resuming:
             await self._resume()
         return self.reserved - before

@@ -168,6 +168,11 @@ class _HouseCollector(Collector):
             yield _counter(
                 "leadline_windows_reserved_total", "Windows reserved.", house.ticker.reserved
             )
+            yield _counter(
+                "leadline_shard_reservations_failed_total",
+                "Failed reservations of the windows of a shard.",
+                house.ticker.failed,
+            )
             yield _gauge(
                 "leadline_reservation_lag_seconds",
                 "Lag of the reservation of windows behind the clock, in seconds.",

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from ..core.instant import MINUTE, Instant, from_text
+from ..core.naming import name_fault
 from ..monitors.rules.fields import BOUNDS
 from ..scheduling.rules.maintenance_window import LONGEST_US, plan_fault
 
@@ -66,7 +67,8 @@ def argument_fault(act: BulkAct, values: Mapping[str, str], now: Instant) -> tup
     if act in (BulkAct.TAG, BulkAct.UNTAG):
         if not 1 <= len(values.get("tag", "")) <= TAG_LONGEST:
             return "tag", f"must have 1 to {TAG_LONGEST} characters"
-        return None
+        fault = name_fault(values["tag"])
+        return None if fault is None else ("tag", fault)
     if act in (BulkAct.ATTACH, BulkAct.DETACH):
         return None if values.get("channel") else ("channel_id", f"{act} needs a channel")
     return _maintenance_fault(values, now) if act is BulkAct.MAINTAIN else None

@@ -25,7 +25,7 @@ from ..monitors.rows import MonitorRow
 from ..monitors.transactions.attach_channel import attach_channel, detach_channel
 from ..monitors.transactions.edit_monitor import edit_monitor
 from ..monitors.transactions.lock_monitor import demand_monitor
-from ..notifications.queries.channels import select_channels_of_monitor
+from ..notifications.queries.channels import select_channel, select_channels_of_monitor
 from ..retirement.transactions.delete_monitor import delete_monitor
 from . import tables
 from .queries import has_ended, select_monitor_revision, select_undo
@@ -81,11 +81,28 @@ async def begin_action(
         Refused not_found, forbidden, invalid with a field of the API, or without objects, or with
         too many; bulk_busy while another action of the project runs.
     """
+    await expect_values(tx, principal, project, act, values)
+    found = [BulkObject(place, uid, name) for place, (uid, name) in enumerate(objects, start=1)]
+    return await _begin(tx, principal, project, act, values, found)
+
+
+async def expect_values(
+    tx: Tx, principal: Principal, project: UUID, act: BulkAct, values: Mapping[str, str]
+) -> None:
+    """Checks the values of an action before its objects.
+
+    Raises:
+        Refused not_found, forbidden, invalid with a field of the API, also for a channel that the
+        project does not have.
+    """
+    home = await demand_project(tx, principal, EDIT, project)
     fault = argument_fault(act, values, tx.now)
     if fault is not None:
         raise Refused("invalid", *fault)
-    found = [BulkObject(place, uid, name) for place, (uid, name) in enumerate(objects, start=1)]
-    return await _begin(tx, principal, project, act, values, found)
+    if act in (BulkAct.ATTACH, BulkAct.DETACH):
+        channel = await select_channel(tx, UUID(values["channel"]))
+        if channel is None or (channel.org, channel.project) != (home.org, home.id):
+            raise Refused("invalid", "channel_id", "names no channel of this project")
 
 
 async def _begin(

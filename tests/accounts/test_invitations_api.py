@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from uuid_utils.compat import uuid7
 
 from leadline.storage.accounts.rules.invitation import (
     ATTEMPTS_MOST,
@@ -17,6 +18,7 @@ from leadline.storage.accounts.rules.invitation import (
     resend_wait,
 )
 from leadline.storage.accounts.tables.invitations import purge_expired_invitations
+from leadline.storage.accounts.tables.users import insert_membership
 from leadline.storage.core.instant import DAY, Instant, to_text
 from tests.support.app.cast import Api
 
@@ -83,6 +85,32 @@ async def test_an_account_accepts_only_from_its_own_session(api: Api) -> None:
     assert "stranger@example.com" not in await members(api)
     assert (await accept(api, token, "stranger")).status_code == 200
     assert (await members(api))["stranger@example.com"] == "editor"
+
+
+async def test_a_membership_of_groups_becomes_one_that_a_person_gave(api: Api) -> None:
+    token = await link_of(api, "stranger@example.com")
+    place = {"user": api.users["stranger"][0], "org": api.orgs["acme"][0]}
+    # The person signs in before the acceptance, and a group gives the membership.
+    async with api.pool.transaction("groups") as tx:
+        await insert_membership(
+            tx, uid=uuid7(), project=None, role="viewer", group_issuer="https://id", **place
+        )
+    assert (await accept(api, token, "stranger")).status_code == 200
+    given = (
+        "select uid, role::text, group_issuer from memberships"
+        " where user_id = %(user)s and org = %(org)s"
+    )
+    ((uid, *found),) = await api.rows(given, **place)
+    assert found == ["editor", None]
+    (row,) = await api.rows("select target from audit_entries where action = 'invitation.accept'")
+    assert row[0].endswith("role=viewer->editor")
+    # An equal role that a person sets is one that a person gave, too.
+    async with api.pool.transaction("groups") as tx:
+        await tx.execute("update memberships set group_issuer = 'https://id'")
+    path = f"/api/v1/organizations/{api.org}/members/{uid}"
+    assert (await api.ask("org_admin", "PATCH", path, {"role": "editor"})).status_code == 200
+    ((_, *found),) = await api.rows(given, **place)
+    assert found == ["editor", None]
 
 
 async def test_a_session_of_another_site_does_not_accept(api: Api) -> None:

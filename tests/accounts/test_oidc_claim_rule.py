@@ -20,6 +20,7 @@ from leadline.storage.accounts.rules.oidc_claim import (
     client_of,
     id_token_fault,
     is_bootstrap_admin,
+    merged,
     person_of,
 )
 
@@ -202,3 +203,22 @@ def test_a_secret_is_kept_only_for_its_own_issuer(
     else:
         assert found is not None
         assert found.client_secret == old
+
+
+@given(
+    *(
+        st.dictionaries(
+            st.sampled_from(["email", "email_verified", "groups"]),
+            st.sampled_from(["boss@example.com", "ada@example.com", True, False]),
+        )
+        for _ in range(2)
+    )
+)
+def test_an_address_is_verified_by_the_source_that_states_it(
+    userinfo: dict[str, Any], id_token: dict[str, Any]
+) -> None:
+    claims = merged(userinfo, {**id_token, "sub": "ada"})
+    source = id_token if "email" in id_token else userinfo
+    expected = person_of({**source, "sub": "ada"}, issuer=ISSUER)
+    assert person_of(claims, issuer=ISSUER) == expected
+    assert claims.get("groups") == id_token.get("groups", userinfo.get("groups"))

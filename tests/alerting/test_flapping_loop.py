@@ -5,7 +5,7 @@ import random
 import pytest
 
 from leadline.storage.alerting.queries.flapping import select_flapping
-from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.incidents.rules.incident import IncidentStatus
 from leadline.storage.incidents.tables import incidents
 from leadline.storage.incidents.transactions.write_incident import IncidentEntry, write_entry
@@ -117,6 +117,80 @@ async def test_a_resolved_incident_ends_the_alert(story: Story) -> None:
     await story.run_pass()
     statuses = [status for _, status, _ in await story.incidents()]
     assert statuses == ["resolved", "resolved", "investigating"], "a new outage is announced"
+
+
+async def test_the_first_flapping_outage_is_announced_again_if_it_lasts(story: Story) -> None:
+    await flapping(story)
+    before = await events(story)
+    await jump(story, 13 * MINUTE)
+    assert await events(story) == before
+    await jump(story, 2 * MINUTE)
+    assert await events(story) == [*before, STILL]
+    await jump(story, 20 * MINUTE)
+    assert await events(story) == [*before, STILL]
+
+
+async def test_a_lasting_outage_is_escalated_again_although_acknowledged(story: Story) -> None:
+    row = await story.world.monitor(name="Shop", flap_threshold=2, interval_seconds=3_600)
+    ops = await story.channel("ops")
+    await story.climbs(row, await story.policy((0, ops), (300, ops)))
+    for up in (False, True, False):
+        await story.is_now(row, up)
+        await story.run_pass()
+    async with story.world.pool.transaction("acknowledge") as tx:
+        incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
+        assert incident is not None
+        await incidents.acknowledge_incident(tx, incident, None, "Mara")
+    acknowledged_at = story.world.now
+    for up in (True, False):
+        await jump(story, MINUTE)
+        await story.is_now(row, up)
+        await story.run_pass()
+    before = await events(story)
+    await jump(story, 15 * MINUTE)
+    assert (await events(story))[len(before) :] == ["incident.escalated"]
+    await jump(story, 5 * MINUTE)
+    assert (await events(story))[len(before) :] == ["incident.escalated"] * 2
+    async with story.world.pool.transaction("look") as tx:
+        incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
+    assert incident is not None
+    assert not incident.is_acknowledged
+    assert (incident.acknowledged_at, incident.acknowledged_label) == (acknowledged_at, "Mara")
+
+
+async def set_threshold(story: Story, threshold: int) -> None:
+    async with story.world.pool.transaction("threshold") as tx:
+        await tx.execute("update monitors set flap_threshold = %(most)s", most=threshold)
+
+
+async def test_a_threshold_that_was_off_for_a_time_counts_from_the_beginning(story: Story) -> None:
+    row = await flapping(story)
+    await set_threshold(story, 0)
+    await story.is_now(row, True)
+    await story.run_pass()
+    await jump(story, 100 * HOUR)
+    await set_threshold(story, 3)
+    before = await events(story)
+    await story.is_now(row, False)
+    await story.run_pass()
+    async with story.world.pool.transaction("look", read_only=True) as tx:
+        assert await select_flapping(tx, [row.key]) == {}
+    await jump(story, MINUTE)
+    await story.is_now(row, True)
+    await story.run_pass()
+    assert (await events(story))[len(before) :] == [DOWN, UP]
+
+
+async def test_a_lost_change_without_a_threshold_ends_the_alert(story: Story) -> None:
+    row = await flapping(story)
+    await set_threshold(story, 0)
+    before = await events(story)
+    await story.is_now(row, True)
+    async with story.world.pool.transaction("lost") as tx:
+        await tx.execute("delete from status_changes")
+    await jump(story, HOUR)
+    await jump(story, HOUR)
+    assert (await events(story))[len(before) :] == [UP]
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -97,7 +97,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"act": "delete", "selector": {"tag": ["web"]}}, "count: must be the number of selected"),
     ({"act": "pause", **ALL, "count": 2}, "count: must be the number of "),
     ({"act": "tag", **ALL}, "tag: must have 1 to 64 characters"),
+    ({"act": "tag", **ALL, "tag": " "}, "tag: must not be blank"),
+    ({"act": "untag", **ALL, "tag": "a\x07"}, "tag: must not contain control characters"),
     ({"act": "attach", **ALL}, "channel_id: attach needs a channel"),
+    ({"act": "attach", **ALL, "channel_id": str(UUID(int=1))}, "channel_id: names no channel of"),
+    ({"act": "detach", **ALL, "channel_id": str(UUID(int=1))}, "channel_id: names no channel of"),
     ({"act": "maintain", **ALL}, "minutes: maintain needs minutes"),
     ({"act": "maintain", **ALL, "starts_at": START}, "ends_at: starts_at and ends_at need each"),
     ({"act": "maintain", **ALL, "starts_at": "soon"}, "starts_at: must be an RFC 3339 instant"),
@@ -109,6 +113,10 @@ async def test_a_bad_action_names_the_field_and_begins_nothing(api: Api) -> None
     for body, error in REFUSED:
         refused = await begin(api, 400, **body)
         assert error in refused["error"], refused
+        if not (body["act"] == "delete" and "count" not in body):
+            path = f"/api/v1/projects/{api.project}/monitors/actions?dry_run=true"
+            answer = await api.ask("editor", "POST", path, body)
+            assert (answer.status_code, await answer.get_json()) == (400, refused)
     assert await api.rows("select 1 from operations") == []
 
 

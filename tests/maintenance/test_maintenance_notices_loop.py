@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 import trio
 
+from leadline.daemon.loops.mailers import maintenance_teller
 from leadline.daemon.loops.mailers.maintenance_teller import MaintenanceTeller
 from leadline.storage.core.instant import HOUR, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce, end
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
+from leadline.storage.status_pages.queries import announced_maintenance
 from leadline.storage.status_pages.tables.maintenance_notices import select_open_notices
 from leadline.storage.status_pages.transactions import tell_maintenance
 from leadline.storage.status_pages.transactions.tell_maintenance import pass_on_notice
@@ -100,6 +103,88 @@ async def test_a_cancelled_one_and_two_processes_at_once(
     await teller.pass_once()
     steps = [row[1] for row in await readers.rows(sent)]
     assert (steps.count("cancelled"), len(steps)) == (7, 14)
+
+
+async def test_an_older_reading_of_the_steps_notes_none_after_the_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers = await readers_of(world)
+    shop = await world.monitor(name="shop")
+    await readers.component(shop, "Shop")
+    await readers.subscribe(ADA)
+    await planned(readers, 1, public_title="Move")
+    teller = MaintenanceTeller(world.pool)
+    await teller.pass_once()
+    world.now = Instant(world.now + HOUR + 1)
+    read = announced_maintenance.select_told
+
+    async def tell_end() -> None:
+        ((uid,),) = await readers.rows("select uid from maintenances")
+        async with world.pool.transaction("end") as tx:
+            await end(tx, readers.owner, uid)
+        await teller.pass_once()
+
+    async def held(*given: Any) -> Any:
+        """Lets a second process tell the end before the first one inserts what it read."""
+        found = await read(*given)
+        monkeypatch.setattr(tell_maintenance, "select_told", read)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tell_end)
+        return found
+
+    monkeypatch.setattr(tell_maintenance, "select_told", held)
+    for _ in range(3):
+        await teller.pass_once()
+    steps = await readers.rows("select payload ->> 'step' from outbox order by id")
+    assert [step for (step,) in steps] == ["scheduled", "in_progress", "completed"]
+
+
+@pytest.mark.parametrize(("deleted_after_us", "last"), [(1, "cancelled"), (HOUR, "completed")])
+async def test_the_deletion_of_the_monitor_ends_what_was_told(
+    world: World, deleted_after_us: int, last: str
+) -> None:
+    readers = await readers_of(world)
+    shop, never = await world.monitor(name="shop"), await world.monitor(name="never")
+    for monitor in (shop, never):
+        await readers.component(monitor, monitor.name)
+    await readers.subscribe(ADA)
+    await planned(readers, 1, public_title="Move", monitor=shop.uid)
+    teller = MaintenanceTeller(world.pool)
+    world.now = Instant(world.now + HOUR)
+    await teller.pass_once()
+    await planned(readers, 1, public_title="Never told", monitor=never.uid)
+    world.now = Instant(world.now + deleted_after_us)
+    for monitor in (shop, never):
+        async with world.pool.transaction("delete") as tx:
+            await delete_monitor(tx, readers.owner, monitor.uid)
+    for _ in range(3):
+        await teller.pass_once()
+    steps = await readers.rows("select payload ->> 'step' from outbox order by id")
+    assert [step for (step,) in steps] == ["in_progress", last]
+
+
+@pytest.mark.parametrize("failing", ["note_due_steps", "pass_on_notice"])
+async def test_a_page_that_fails_does_not_stop_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    shop = await world.monitor(name="shop")
+    for slug, reader in (("first", ADA), ("second", BOB)):
+        readers = await readers_of(world, slug=slug)
+        await readers.component(shop, "Shop")
+        await readers.subscribe(reader)
+    await planned(readers, 1, public_title="Move")
+    work, left = getattr(maintenance_teller, failing), [RuntimeError("bad page")]
+
+    async def fails_once(*args: Any, **given: Any) -> Any:
+        if left:
+            raise left.pop()
+        return await work(*args, **given)
+
+    monkeypatch.setattr(maintenance_teller, failing, fails_once)
+    teller = MaintenanceTeller(world.pool)
+    for told in (1, 2):
+        await teller.pass_once()
+        assert await readers.rows("select count(*) from outbox") == [(told,)]
 
 
 async def test_a_public_title_is_one_line(world: World) -> None:

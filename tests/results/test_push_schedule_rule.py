@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.core.instant import LATEST, MINUTE, Instant
+from leadline.storage.core.instant import DAY, HOUR, LATEST, MINUTE, SECOND, Instant
 from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.results.rules.push_deadline import (
     PushGap,
@@ -229,3 +230,18 @@ def test_a_heartbeat_is_fresh_until_its_deadline(since: int, model: list[Promise
     assert deadline == fresh_until(at(since), terms)
     following = next_deadline(PushGap(at(since), deadline), terms, (), always)
     assert following == missed_hold_until(deadline, terms)
+
+
+def test_the_patience_contains_a_day_that_a_change_of_the_clocks_skips() -> None:
+    heartbeat = Instant(int(datetime(2027, 3, 21, 1, 30, tzinfo=UTC).timestamp()) * SECOND)
+    term = ScheduleTerm(
+        from_=Instant(heartbeat - DAY),
+        anchor=heartbeat,
+        interval_us=30 * MINUTE,
+        timeout_us=0,
+        grace_us=HOUR,
+        schedule="*/30 2 * * 0",
+        timezone="Europe/Berlin",
+    )
+    waits_us = fresh_until(heartbeat, [term]) - heartbeat
+    assert 13 * DAY < waits_us <= term.patience_us

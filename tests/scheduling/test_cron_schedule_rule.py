@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from itertools import pairwise
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -165,6 +166,126 @@ def test_due_instants_are_those_of_a_walk_over_the_minutes(
         assert schedule.next_after(between) == following
         assert schedule.last_through(between) == due
         assert schedule.is_due(due)
+
+
+@st.composite
+def rare_days(draw: st.DrawFn, day: date) -> tuple[str, Callable[[date], bool]]:
+    """Day fields that match about once a month, among others on the given day."""
+    weekday, number = day.isoweekday() % 7, (day.day + 6) // 7
+    later = day + timedelta(days=7)
+    found: list[tuple[str, Callable[[date], bool]]] = []
+    if number < 5:
+        found.append(
+            (f"* * {weekday}#{number}", lambda d: _nth(d) == (weekday, number)),
+        )
+    if later.month != day.month:
+        found.append((f"* * {weekday}L", lambda d: d.isoweekday() % 7 == weekday and _ends(d, 7)))
+    if _is_last(day):
+        found.append(("L * *", _is_last))
+    if day.day < 29:
+        found.append((f"{day.day} * *", lambda d: d.day == day.day))
+    assume(found)
+    return draw(st.sampled_from(found))
+
+
+def _nth(day: date) -> tuple[int, int]:
+    return day.isoweekday() % 7, (day.day + 6) // 7
+
+
+def _ends(day: date, days: int) -> bool:
+    return (day + timedelta(days=days)).month != day.month
+
+
+def quarters(
+    hour: int, matches: Callable[[date], bool], zone: str, around: date, days: int
+) -> list[int]:
+    """Each quarter of an hour that a clock shows in the hour on matching days."""
+    place = ZoneInfo(zone)
+    found = []
+    for number in range(-days, days + 1):
+        day = around + timedelta(days=number)
+        if not matches(day):
+            continue
+        start = datetime(day.year, day.month, day.day, tzinfo=UTC) - timedelta(hours=15)
+        for quarter in range(4 * 54):
+            at = start + timedelta(minutes=15 * quarter)
+            wall = at.astimezone(place)
+            if wall.date() == day and wall.hour == hour and not wall.minute % 15:
+                found.append(micros(at))
+    return sorted(found)
+
+
+@cache
+def skipped(zone: str) -> list[datetime]:
+    """Local hours that a change of the clocks skips, at least in part."""
+    place, found = ZoneInfo(zone), []
+    days = [datetime(2015, 1, 1, tzinfo=UTC) + timedelta(days=n) for n in range(6_500)]
+    offsets = [day.astimezone(place).utcoffset() or timedelta() for day in days]
+    for day, (before, after) in zip(days, pairwise(offsets), strict=False):
+        if before < after:
+            hours = (day + timedelta(hours=n) for n in range(25))
+            change = next(h for h in hours if h.astimezone(place).utcoffset() == after)
+            found.append(change.astimezone(place) - (after - before))
+    return found
+
+
+@given(st.data(), st.sampled_from(ZONES), st.integers(-40, 40))
+def test_a_rare_day_whose_times_are_skipped_has_a_next_and_a_last_due_instant(
+    data: st.DataObject, zone: str, days_on: int
+) -> None:
+    near = data.draw(st.sampled_from(skipped(zone))) if skipped(zone) else data.draw(moments(zone))
+    day, hour = near.date(), near.hour
+    fields, matches = data.draw(rare_days(day))
+    assert cron_fault(f"*/15 {hour} {fields}") is None
+    schedule = cron_schedule(f"*/15 {hour} {fields}", zone)
+    at = micros(near.astimezone(UTC) + timedelta(days=days_on))
+    dues = quarters(hour, matches, zone, day + timedelta(days=days_on), 80)
+    before, after = (max(d for d in dues if d <= at), min(d for d in dues if d > at))
+    assert (schedule.last_through(at), schedule.next_after(at)) == (before, after)
+    assert after - before <= schedule.distance_most_us
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "day", "gap_days"),
+    [
+        ("*/15 2 * * SUN#2", "America/New_York", date(2027, 3, 14), 56),
+        ("*/30 2 * * 7L", "Europe/Berlin", date(2027, 3, 28), 56),
+        ("* 2 L * *", "Europe/Berlin", date(2030, 3, 31), 61),
+    ],
+)
+def test_a_skipped_day_joins_two_distances(
+    expression: str, zone: str, day: date, gap_days: int
+) -> None:
+    schedule = cron_schedule(expression, zone)
+    at = micros(datetime(day.year, day.month, day.day, tzinfo=UTC))
+    after, before = schedule.next_after(at), schedule.last_through(at)
+    assert (after - before + DAY // 2) // DAY == gap_days
+    assert schedule.next_after(before) == after
+    assert schedule.last_through(after - 1) == before
+    assert schedule.longest_us <= 35 * DAY < after - before <= schedule.distance_most_us
+
+
+@given(expressions)
+def test_distances_of_days_are_those_of_a_walk(expression: Expression) -> None:
+    assume(cron_fault(expression.text) is None)
+    begin, end = date(2024, 1, 1), date(2036, 1, 1)
+    minutes = [
+        60 * hour + minute
+        for hour in range(24)
+        for minute in range(60)
+        if expression.hour.matches(hour) and expression.minute.matches(minute)
+    ]
+    noon = datetime(2024, 1, 1, minutes[0] // 60, minutes[0] % 60)  # noqa: DTZ001 - local
+    days = [
+        number
+        for number in range((end - begin).days)
+        if expression.is_due(noon + timedelta(days=number))
+    ]
+    between = {1_440 * (b - a) - minutes[-1] + minutes[0] for a, b in pairwise(days)}
+    apart = between | {b - a for a, b in pairwise(minutes)}
+    schedule = cron_schedule(expression.text, "")
+    found = schedule.shortest_us // MINUTE, schedule.longest_us // MINUTE
+    assert found == (min(apart), max(apart))
 
 
 @given(expressions, st.integers(0, 10_000))

@@ -4,15 +4,24 @@ import random
 from collections import Counter
 from typing import Any
 
+import pytest
+
+from leadline.daemon.loops import schedule_ticker
 from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.engine.pools import Tx
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.scheduling.rules.run_schedule import windows
+from leadline.storage.scheduling.rules.schedule_plan import SchedulePlan
 from leadline.storage.scheduling.tables import shards as schedules
+from leadline.storage.scheduling.transactions.reserve_windows import (
+    ReservedStep,
+    reserve_windows,
+)
 from tests.support.worlds.world import REGIONS, START, World
 
 
@@ -105,6 +114,39 @@ async def test_two_tickers_reserve_no_window_twice(world: World) -> None:
     for row in rows:
         mine = sorted(due for monitor, due in reserved if monitor == row.id)
         assert mine == await due_windows(world, row, through)
+
+
+async def test_a_shard_that_fails_does_not_stop_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = await world.monitor(interval_seconds=10, timeout_seconds=5, region="eu")
+    other = await world.monitor(interval_seconds=10, timeout_seconds=5)
+    ticker = Ticker(world.pool, lambda: world.now)
+
+    async def fail(tx: Tx, plan: SchedulePlan, *given: Any, **named: Any) -> ReservedStep | None:
+        if plan.shard == broken.shard:
+            raise AssertionError("no due instant")
+        return await reserve_windows(tx, plan, *given, **named)
+
+    async def reserved(row: MonitorRow) -> list[Instant]:
+        query = "select w.monitor, w.due from run_batches s, unnest(s.monitors, s.due_ats)"
+        rows = await world.rows(f"{query} as w(monitor, due)")
+        return sorted(due for monitor, due in rows if monitor == row.id)
+
+    monkeypatch.setattr(schedule_ticker, "reserve_windows", fail)
+    for _ in range(6):
+        world.now = Instant(world.now + 10 * SECOND)
+        await ticker.pass_once()
+    assert await reserved(other)
+    assert not await reserved(broken)
+    assert ticker.failed == 6
+    assert ticker.lag_us() >= MINUTE, "the lag shows the shard that is behind"
+    # Its windows wait.
+    monkeypatch.undo()
+    await ticker.pass_once()
+    query = "select reserved_through from shards where id = %(shard)s"
+    ((through,),) = await world.rows(query, shard=broken.shard)
+    assert await reserved(broken) == await due_windows(world, broken, through)
 
 
 async def test_hours_are_rolled_up_and_restated_when_something_was_learnt_late(

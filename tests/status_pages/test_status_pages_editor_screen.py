@@ -593,6 +593,15 @@ async def test_subscribers_are_filtered_by_address_and_removed(api: Api) -> None
     page = await seen(api, f"{here}?find=%25")
     assert address not in page
     assert "No matching subscriber." in page
+    # Of a chat, whose URL is a secret, only what is shown can be found.
+    async with api.pool.transaction("chat") as tx:
+        await tx.execute(
+            "update subscribers set kind = 'slack',"
+            " address = 'https://hooks.slack.com/services/T0/B0/Secret1234'"
+        )
+    for part, is_found in (("HOOKS.slack.com/%E2%80%A61234", True), ("B0/", False), ("et1", False)):
+        page = await seen(api, f"{here}?find={part}")
+        assert ("hooks.slack.com/…1234" in page) is is_found, part
     for _ in range(2):
         assert (await send(api, here, remove=str(subscriber))).status_code == 303
     assert await api.rows("select 1 from subscribers") == []

@@ -28,7 +28,12 @@ from ....storage.accounts.queries.group_roles import select_rules_of
 from ....storage.accounts.queries.oidc_settings import select_sign_on
 from ....storage.accounts.rows import FLOW_US, FlowRow
 from ....storage.accounts.rules.access import Need, Permission
-from ....storage.accounts.rules.oidc_claim import OidcPerson, id_token_fault, person_of
+from ....storage.accounts.rules.oidc_claim import (
+    OidcPerson,
+    id_token_fault,
+    merged,
+    person_of,
+)
 from ....storage.accounts.transactions.oidc_sign_in import begin_flow, enter, link, pop_flow
 from ....storage.core.instant import SECOND
 from ....storage.core.refusal import Refused
@@ -187,7 +192,7 @@ async def _vouched(ask: Request, settings: OidcSettings, flow: FlowRow) -> dict[
     async with ask.context.pool.transaction("read_group_roles", read_only=True) as tx:
         rules = await select_rules_of(tx, settings.issuer)
     if not {"email", *(rule.claim for rule in rules)} <= claims.keys():
-        claims = {**await _more(ask, metadata, tokens, claims["sub"]), **claims}
+        claims = merged(await _more(ask, metadata, tokens, claims["sub"]), claims)
     return claims
 
 

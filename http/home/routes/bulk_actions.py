@@ -14,7 +14,13 @@ from ....storage.accounts.rules.access import Need, Permission
 from ....storage.bulk.queries import select_objects, select_report
 from ....storage.bulk.rows import BulkObjectResult
 from ....storage.bulk.rules import OBJECTS_MOST, BulkAct
-from ....storage.bulk.transactions import EDIT, begin_action, begin_undo, stop_action
+from ....storage.bulk.transactions import (
+    EDIT,
+    begin_action,
+    begin_undo,
+    expect_values,
+    stop_action,
+)
 from ....storage.core.instant import to_text
 from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.monitor_pages import (
@@ -56,11 +62,12 @@ async def begin(ask: Request) -> Response:
     body: MonitorsAction = ask.body
     values = _values(body)
     async with ask.context.pool.transaction("select_for_action", read_only=True) as tx:
+        await expect_values(tx, ask.who, ask.ids["projectID"], BulkAct(body.act), values)
         found = await _selected(ask, tx, body)
+    _expect_count(body, len(found), is_dry_run=ask.query.dry_run)
     if ask.query.dry_run:
         chosen = [SelectedMonitor(id=one.uid, slug=one.slug, name=one.name) for one in found]
         return Response(body=SelectedMonitors(count=len(chosen), monitors=chosen), status=200)
-    _expect_count(body, len(found))
     objects = [(one.uid, one.name) for one in found]
 
     async def work(tx: Tx) -> Operation:
@@ -183,10 +190,13 @@ def _selection(selector: MonitorSelector) -> MonitorSelection:
     return selection
 
 
-def _expect_count(body: MonitorsAction, found: int) -> None:
-    """A deletion must state how many monitors it expects, as the selector could match others."""
+def _expect_count(body: MonitorsAction, found: int, *, is_dry_run: bool) -> None:
+    """A deletion must state how many monitors it expects, as the selector could match others.
+
+    A dry run returns the number, and checks one that is given.
+    """
     wanted = given(body.count)
-    if (wanted is None and body.act == "delete") or wanted not in (None, found):
+    if (wanted is None and body.act == "delete" and not is_dry_run) or wanted not in (None, found):
         raise Problem(f"count: must be the number of selected monitors, {found}")
 
 

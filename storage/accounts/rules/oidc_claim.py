@@ -62,6 +62,19 @@ def access_token_fault(
     return "audience" if audience and audience not in _audience(claims) else None
 
 
+def merged(userinfo: Mapping[str, Any], id_token: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the claims of an ID token, with those of UserInfo that it does not have.
+
+    An address and its verification come from the same source: UserInfo can have another address.
+    """
+    dropped = {"email", "email_verified"} if "email" in id_token else set()
+    more = {name: value for name, value in userinfo.items() if name not in dropped}
+    own = dict(id_token)
+    if "email" not in id_token:
+        own.pop("email_verified", None)
+    return {**more, **own}
+
+
 def person_of(claims: Mapping[str, Any], *, issuer: str) -> OidcPerson:
     """Returns the person of valid claims.
 

@@ -157,7 +157,31 @@ async def _join(tx: Tx, by: Principal, user: UserRow, row: InvitationRow) -> Non
     if made is not None:
         target = f"membership:{uid} user:{user.uid}{place} role={row.role}"
         await audit(tx, by, row.org, "invitation.accept", target)
+    else:
+        await _take_over(tx, by, user, row)
     await invitations.delete_invitation(tx, row.org, row.id)
+
+
+async def _take_over(tx: Tx, by: Principal, user: UserRow, row: InvitationRow) -> None:
+    """Gives a membership of groups the invited role, so that the groups no longer change it.
+
+    The last org_admin keeps the role.
+    """
+    held = await users.select_memberships(tx, user.id)
+    for one in held:
+        if (one.org, one.project) != (row.org, row.project) or one.group_issuer is None:
+            continue
+        admins = await users.lock_org_admins(tx, row.org)
+        before = await users.lock_membership(tx, row.org, one.uid)
+        if before is None or before.group_issuer is None:
+            return
+        role = Role.ORG_ADMIN if admins == [before.id] else Role(row.role)
+        await users.set_role(tx, row.org, before.id, role)
+        await users.take_from_groups(tx, row.org, before.id)
+        place = f" project:{row.project_uid}" if row.project_uid else ""
+        change = f"role={before.role}->{role}"
+        target = f"membership:{before.uid} user:{user.uid}{place} {change}"
+        await audit(tx, by, row.org, "invitation.accept", target)
 
 
 async def _locked(tx: Tx, token: str) -> InvitationRow:

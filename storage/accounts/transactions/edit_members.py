@@ -56,9 +56,9 @@ async def add_member(
 async def update_member(
     tx: Tx, principal: Principal, organization: UUID, membership: UUID, role: Role
 ) -> MembershipRow:
-    """Changes the role of a member. An equal role is not written.
+    """Changes the role of a member. An equal role that a person gave is not written.
 
-    The groups of an identity provider no longer change a role that a person changed.
+    The groups of an identity provider no longer change a role that a person changed or confirmed.
 
     Raises:
         Refused not_found, forbidden, invalid, last_org_admin.
@@ -70,7 +70,7 @@ async def update_member(
     _expect_fit(role, before.project)
     if role is not Role.ORG_ADMIN and admins == [before.id]:
         raise Refused(LAST_ORG_ADMIN)
-    if role == before.role:
+    if role == before.role and before.group_issuer is None:
         return before
     await users.set_role(tx, home.id, before.id, role)
     await users.take_from_groups(tx, home.id, before.id)

@@ -81,8 +81,8 @@ union
     join monitors m on m.org = o.org and m.id = o.monitor
   where o.ended_at is null and not exists ({_GOING.format("o")}) and (s.status = 'up'
       -- The alert of a flapping monitor stays open.
-      and not exists (select from flap_states f where f.org = s.org and f.monitor = s.monitor
-        and f.since_at is not null)
+      and not (m.flap_threshold > 0 and exists (select from flap_states f
+        where f.org = s.org and f.monitor = s.monitor and f.since_at is not null))
     or o.next_check_at is null and o.announced_at is null
     -- The service re-notifies of an outage that it announced.
     or o.service is null and m.renotify_seconds > 0 and (o.next_check_at is null

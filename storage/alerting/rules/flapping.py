@@ -3,7 +3,7 @@
 A monitor with a threshold is flapping from the outage on that is the last of so many within
 WINDOW_US. Its alert then stays open while it is up, so that later outages send nothing. It has
 settled when its status did not change for SETTLED_US: if it is up, the alert ends as of its last
-recovery; if it is down, a reminder is sent.
+recovery; if it is down, it is announced again.
 
 Invariant: a flapping monitor that is down has an open alert, and one that stays down is
 announced again within SETTLED_US. Statuses and figures are not changed.

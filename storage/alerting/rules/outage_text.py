@@ -9,6 +9,7 @@ from ...incidents.rules.incident import lasted
 DOWN_TAIL: Final = " is down"
 OPENED_BODY: Final = "Our monitoring detected a problem. We are investigating."
 RECOVERED_BODY: Final = "Our monitoring shows recovery."
+STAYS_DOWN_BODY: Final = "The monitor was flapping and now stays down. It is announced again."
 
 
 def down_title(name: str) -> str:

@@ -25,6 +25,10 @@ order by i.org, i.monitor
 on conflict (org, monitor) do update set downs = excluded.downs, since_at = excluded.since_at,
   up_at = excluded.up_at, seen_at = excluded.seen_at
 """
+_CLEAR = """
+delete from flap_states f using unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+where f.org = k.org and f.monitor = k.monitor
+"""
 
 
 async def select_flap_states(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, FlapState]:
@@ -50,3 +54,9 @@ async def put_flap_states(tx: Tx, states: Mapping[MonitorKey, FlapState]) -> Non
     ]
     if items:
         await tx.execute(_PUT, items=msgspec.json.encode(items).decode())
+
+
+async def clear_flap_states(tx: Tx, keys: Sequence[MonitorKey]) -> None:
+    """Deletes the states of monitors that have no threshold any more: they count no changes."""
+    if keys:
+        await tx.execute(_CLEAR, **key_arrays(keys, "monitors"))

@@ -17,14 +17,18 @@ class FlapStates:
         self._states = dict(stored)
         self.changed: dict[MonitorKey, FlapState] = {}
 
-    def follow(self, subject: LockedMonitor, at: Instant, status: str) -> None:
-        """Counts a status that began at an instant."""
+    def follow(
+        self, subject: LockedMonitor, at: Instant, status: str, *, is_alerting: bool
+    ) -> None:
+        """Counts a status that began at an instant. `is_alerting`: an outage is open."""
         if not subject.flap_threshold or status not in (MonitorStatus.UP, MonitorStatus.DOWN):
             return
         before = self._states.get(subject.key, FlapState())
         is_down = status == MonitorStatus.DOWN
-        if before.up_at is None and not is_down and before.is_settled(at):
-            # It stayed down for so long that this is a recovery.
+        # It stayed down for so long that this is a recovery. After an outage that ended uncounted,
+        # without a threshold, this is a new one. An open one is still announced again.
+        is_over = not is_down or not is_alerting
+        if before.up_at is None and is_over and before.is_settled(at):
             before = settled(before)
         self._put(subject.key, changed(before, at, subject.flap_threshold, is_down=is_down))
 

@@ -11,7 +11,7 @@ from ...incidents.rows import IncidentRow
 from ...incidents.rules.incident import IncidentImpact, IncidentSource, IncidentStatus
 from ...incidents.tables import incident_escalations as ladders
 from ...incidents.tables.incidents import start_escalation
-from ...incidents.transactions.escalate_incident import escalate
+from ...incidents.transactions.escalate_incident import escalate, restart_escalation
 from ...incidents.transactions.page_service_route import (
     PagingRoute,
     Stream,
@@ -31,6 +31,7 @@ from ...notifications.transactions.enqueue_notifications import enqueue_to_notif
 from ..rules.outage_text import (
     OPENED_BODY,
     RECOVERED_BODY,
+    STAYS_DOWN_BODY,
     down_title,
     recovered_title,
     still_down_title,
@@ -48,15 +49,19 @@ async def notify_onset(
     row: OutageRow,
     incident: IncidentRow | None,
     failed_open: FailedOpen | None = None,
+    settles_at: Instant | None = None,
 ) -> bool:
     """Announces an outage. Returns False if a service has announced it first.
 
     Opens an incident if the monitor has automatic incidents and `incident` is None. Pages the
     monitor's channels and the first escalation step, each channel once. After a fail-open, a
-    monitor without a paged channel or escalation pages the service's route.
+    monitor without a paged channel or escalation pages the service's route. `settles_at` is when
+    a flapping monitor has settled; the outage is due then too.
     """
-    again = Instant(tx.now + subject.renotify_seconds * SECOND)
-    next_check_at = again if subject.renotify_seconds else None
+    next_check_at = settles_at
+    if subject.renotify_seconds:
+        again = Instant(tx.now + subject.renotify_seconds * SECOND)
+        next_check_at = min(again, settles_at or again)
     reason = None if failed_open is None else failed_open.reason.value
     known = incident.id if incident else None
     if not await outages.announce_outage(tx, row, known, next_check_at, reason):
@@ -99,12 +104,25 @@ def _stream(subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None
     )
 
 
-async def renotify_outage(
+async def announce_again(
     tx: Tx, subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None
 ) -> None:
+    """Announces an open outage as a new one: an acknowledgement or a snooze does not apply to it.
+
+    The monitor's own channels get a reminder, and the escalation takes its first step.
+    """
+    paged = await renotify_outage(tx, subject, row, incident)
+    if incident is not None and incident.resolved_at is None:
+        await restart_escalation(tx, incident, STAYS_DOWN_BODY, spared=paged)
+
+
+async def renotify_outage(
+    tx: Tx, subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None
+) -> list[int]:
+    """Reminds the monitor's own channels. Returns the ids of those that were paged."""
     title = still_down_title(subject.name, row.began_at, tx.now)
     page = _notification(subject, row, incident, "reminder", title)
-    await _page_own_channels(tx, subject, row, incident, page)
+    return await _page_own_channels(tx, subject, row, incident, page)
 
 
 async def notify_recovery(

@@ -40,7 +40,7 @@ from ..rules.suppression import (
     decide_suppression,
 )
 from ..tables import outages
-from ..tables.flap_states import put_flap_states, select_flap_states
+from ..tables.flap_states import clear_flap_states, put_flap_states, select_flap_states
 from ..tables.outages import LockedMonitor, OutageRow, SuppressionWrite
 from .delegate_paging import (
     UNHEARD_LOOK_US,
@@ -50,7 +50,7 @@ from .delegate_paging import (
     lock_owning_services,
 )
 from .flap_tracker import FlapStates
-from .notify_outage import notify_onset, notify_recovery, renotify_outage
+from .notify_outage import announce_again, notify_onset, notify_recovery, renotify_outage
 
 # Recheck intervals of suppressed outages: while a check is awaited, and otherwise.
 WAITING_LOOK_US = SECOND // 4
@@ -99,6 +99,9 @@ async def process_outages(
     changes = await outages.pop_status_changes(tx, sorted([*subjects, *gone]))
     open_ = await outages.select_open_outages(tx, sorted(subjects))
     opened = await _lock_incidents(tx, subjects, open_)
+    undamped = [key for key in sorted(changes) if key in subjects]
+    undamped = [key for key in undamped if not subjects[key].flap_threshold]
+    await clear_flap_states(tx, undamped)
     flaps = FlapStates(await select_flap_states(tx, sorted(subjects)))
     recovered_orgs = set()
     for key, subject in sorted(subjects.items()):
@@ -172,7 +175,7 @@ async def _follow(
         if recovered is not None and row is not None:
             await end(row, recovered)
             row = None
-        flaps.follow(subject, at, new_status)
+        flaps.follow(subject, at, new_status, is_alerting=row is not None)
         if new_status == MonitorStatus.DOWN and row is None:
             row = await outages.begin_outage(tx, subject.key, at)
         elif new_status == MonitorStatus.UP and row is not None:
@@ -230,7 +233,9 @@ async def _notify(
     # By project, as the number of a new incident locks the counter of its project.
     for row in sorted(ready, key=lambda one: _place(subjects, one)):
         key = MonitorKey((row.org, row.monitor))
-        holds += await _notify_or_delegate(tx, subjects[key], row, opened.get(key), left[key], done)
+        holds += await _notify_or_delegate(
+            tx, subjects[key], row, opened.get(key), left[key], flaps, done
+        )
     done.held.update(SuppressionReason(hold.suppressed_by) for hold in holds)
     await outages.suppress_outages(tx, holds)
     await _ask(tx, asked, around)
@@ -257,6 +262,7 @@ async def _notify_or_delegate(
     row: OutageRow,
     incident: IncidentRow | None,
     left: DelegationResult,
+    flaps: FlapStates,
     done: OutageCounts,
 ) -> list[SuppressionWrite]:
     """Announces the outage, unless a service pages for it."""
@@ -265,8 +271,14 @@ async def _notify_or_delegate(
     if left.is_told:
         await outages.reschedule_outage(tx, row, row.notified_at, left.next_check_at)
         return []
-    if await notify_onset(tx, subject, row, incident, left.failed_open):
+    settles_at = flaps.settles_at(subject.key)
+    is_settled = settles_at is not None and settles_at <= tx.now
+    again_at = None if is_settled else settles_at
+    if await notify_onset(tx, subject, row, incident, left.failed_open, again_at):
         done.announced += 1
+        if is_settled:
+            # An outage that was held back is announced late: a reminder would repeat that.
+            flaps.settle(subject.key)
         if left.failed_open is not None:
             done.failed_open[left.failed_open.reason] += 1
     return []
@@ -286,7 +298,7 @@ async def _follow_up(
     if is_known and settles_at is not None and settles_at <= tx.now:
         # A flapping monitor stayed down. This is said although somebody acknowledged the alert,
         # which was one of a monitor that also recovered.
-        await renotify_outage(tx, subject, row, incident)
+        await announce_again(tx, subject, row, incident)
         flaps.settle(subject.key)
         told = msgspec.structs.replace(row, notified_at=tx.now)
         await _remind(tx, subject, told, incident, None, may=False)

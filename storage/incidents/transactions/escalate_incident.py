@@ -110,8 +110,13 @@ def _is_taken_up(row: IncidentRow) -> bool:
     return row.is_acknowledged or row.snoozed_until is not None or bool(row.assigned_kind)
 
 
-async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) -> int:
-    """Takes the due steps of a locked incident. `spared` channels are notified otherwise."""
+async def escalate(
+    tx: Tx, row: IncidentRow, *, spared: Collection[int] = (), restarts: bool = False
+) -> int:
+    """Takes the due steps of a locked incident. `spared` channels are notified otherwise.
+
+    `restarts`: its ticket destinations, if any, are notified again.
+    """
     ladder = None
     if row.escalation_policy is not None:
         ladder = await select_expanded_ladder(tx, row.org, row.escalation_policy)
@@ -143,7 +148,7 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
     if until is not None:
         await _wait(tx, row, ladder, taken, until, why)
         return 0
-    filed = await _file_ticket(tx, row, spared, again=resumes)
+    filed = await _file_ticket(tx, row, spared, again=restarts or resumes)
     if filed is not None:
         return filed
     steps, taken = due_steps(ladder, row.escalation_started_at, taken, last_at, tx.now)
@@ -162,6 +167,25 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
     if again is None and not steps:
         await release_untold(tx, row)
     return len(steps)
+
+
+async def restart_escalation(
+    tx: Tx, row: IncidentRow, why: str, *, spared: Collection[int] = ()
+) -> None:
+    """Ends the pauses of a locked open incident and takes its first step now, as for a new one.
+
+    The first acknowledgement stays recorded. Writes the note `why`. Without a policy, the assigned
+    person is paged.
+    """
+    started_at, taken, ladder = row.escalation_started_at, row.escalation_step, None
+    if row.escalation_policy is not None:
+        ladder = await select_expanded_ladder(tx, row.org, row.escalation_policy)
+    if ladder is not None:
+        started_at, taken = resumed(ladder, 0, tx.now)
+    row = await _end_pause(tx, row, started_at, taken, why)
+    if ladder is None and row.assigned_channel is not None:
+        await page_assignee(tx, row, row.assigned_channel, why)
+    await escalate(tx, row, spared=spared, restarts=True)
 
 
 async def _continue(tx: Tx, row: IncidentRow, ladder: EscalationPolicy) -> tuple[IncidentRow, int]:

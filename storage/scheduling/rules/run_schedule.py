@@ -17,7 +17,7 @@ from itertools import pairwise
 from uuid import UUID
 
 from ....probes.check.cron_schedule import CronSchedule, cron_schedule
-from ...core.instant import DAY, LATEST, MILLISECOND, SECOND, Instant
+from ...core.instant import LATEST, MILLISECOND, SECOND, Instant
 
 # Time after the last possible end of a run in which its result can arrive before sealing.
 LATE_ARRIVAL_US = 120 * SECOND
@@ -71,8 +71,8 @@ class ScheduleTerm:
     @property
     def patience_us(self) -> int:
         """Upper bound of the time from a heartbeat to its deadline."""
-        # A change of the clocks makes a distance at most a day longer.
-        return self.longest_us + self.grace_us + (DAY if self.schedule else 0)
+        cron = self.cron
+        return self.grace_us + (self.interval_us if cron is None else cron.distance_most_us)
 
 
 @dataclass(frozen=True, slots=True)

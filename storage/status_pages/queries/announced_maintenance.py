@@ -18,14 +18,18 @@ OF_ORGANIZATION_MOST: Final = 200
 _ANNOUNCED: Final = """
 select org, id, uid, monitor, project, public_title, starts_at, over_at, is_archived from (
   select x.org, x.id, x.uid, x.monitor, x.project, x.public_title, x.starts_at,
-    least(x.ends_at, x.cancel_effective_at) as over_at, x.archived_at is not null as is_archived,
+    least(x.ends_at, x.cancel_effective_at) as over_at,
+    -- The deletion of its monitor ends a maintenance.
+    x.archived_at is not null or x.monitor is not null and m.id is null
+      and least(x.ends_at, x.cancel_effective_at) > at(%(now)s) as is_archived,
     row_number() over (partition by x.org order by x.starts_at, x.id) as place
   from maintenances x left join monitors m on m.org = x.org and m.id = x.monitor
   where x.public_title is not null and (%(org)s::int is null or x.org = %(org)s)
     and x.starts_at < at(%(until)s)
     and coalesce(x.archived_at, least(x.ends_at, x.cancel_effective_at)) > at(%(since)s)
-    -- Maintenance of a deleted monitor would appear as maintenance of the whole project.
-    and (x.monitor is null or m.id is not null)
+    -- Of a deleted monitor, only the end of what was told is told.
+    and (x.monitor is null or m.id is not null or exists (select from maintenance_notices n
+      where n.org = x.org and n.maintenance = x.id))
 ) as found where place <= %(most)s order by org, place
 """
 _PAGES: Final = """
@@ -43,7 +47,10 @@ order by created_at
 
 
 class Announced(msgspec.Struct, frozen=True):
-    """Maintenance with a public title. `over_at` is its planned or actual end."""
+    """Maintenance with a public title. `over_at` is its planned or actual end.
+
+    `is_archived` is also true if its monitor was deleted before that end.
+    """
 
     org: int
     id: int
@@ -70,7 +77,9 @@ async def select_announced(tx: Tx, org: int | None = None) -> list[Announced]:
     """
     until, since = tx.now + AHEAD_US, tx.now - TOLD_LATE_US
     most = OF_ORGANIZATION_MOST
-    return await tx.structs(Announced, _ANNOUNCED, org=org, until=until, since=since, most=most)
+    return await tx.structs(
+        Announced, _ANNOUNCED, org=org, until=until, since=since, now=tx.now, most=most
+    )
 
 
 async def select_telling_pages(tx: Tx, orgs: Collection[int]) -> list[UUID]:

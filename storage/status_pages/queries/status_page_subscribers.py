@@ -10,15 +10,25 @@ from ...core.instant import Instant
 from ...core.token import digest
 from ...engine.pools import Tx
 from ..rows import BrandedRow
-from ..rules.subscription import CONFIRM_US
+from ..rules.subscription import CHATS, CONFIRM_US
 
 _OF_PAGE: Final = """
 select s.uid, g.uid, s.kind, s.address, s.confirmed_at, s.created_at, s.bounces, s.suspended_at
 from subscribers s join status_pages g on g.org = s.org and g.id = s.page
 where s.org = %(org)s and s.page = %(page)s order by s.id
 """
+# As `shown_address`: parts of the URL of a chat, which is a secret, must not be found by trial.
+_SHOWN: Final = r"""
+case when s.kind = any(%(chats)s) then
+  coalesce(substring(s.address from '^[^:/]+://(?:[^/?#@]*@)?([^/:?#@]+)'), '')
+  || '/…' || right(s.address, 4)
+else s.address end
+"""
 _FOUND: Final = (
-    _OF_PAGE.replace("order by", "and position(lower(%(part)s) in lower(s.address)) > 0 order by")
+    _OF_PAGE.replace(
+        "order by",
+        f"and position(lower(%(part)s) in lower({_SHOWN})) > 0 order by",
+    )
     + " limit %(most)s"
 )
 _BY_TOKEN: Final = f"""
@@ -76,8 +86,14 @@ async def select_subscribers(tx: Tx, org: int, page: int) -> list[SubscriberItem
 async def find_subscribers(
     tx: Tx, org: int, page: int, part: str, most: int
 ) -> list[SubscriberItem]:
-    """Returns the subscribers with `part` in their address, ignoring case. Empty matches all."""
-    return await tx.structs(SubscriberItem, _FOUND, org=org, page=page, part=part, most=most)
+    """Returns the subscribers with `part` in their shown address, ignoring case.
+
+    An empty part matches all.
+    """
+    chats = sorted(CHATS)
+    return await tx.structs(
+        SubscriberItem, _FOUND, org=org, page=page, part=part, most=most, chats=chats
+    )
 
 
 async def select_subscription(tx: Tx, token: str) -> Subscription | None:

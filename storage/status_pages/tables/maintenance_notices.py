@@ -6,8 +6,14 @@ from uuid import UUID
 
 import msgspec
 
-from ...engine.pools import Tx
+from ...engine.pools import LockRank, Tx
 
+# First key of the advisory locks. The second key is the page.
+LOCK_CLASS: Final = 1_279_610_185
+
+_TRY_LOCK: Final = f"""
+select pg_try_advisory_xact_lock({LOCK_CLASS}, id) from status_pages where uid = %(uid)s
+"""
 _INSERT: Final = """
 insert into maintenance_notices (org, maintenance, page, step, components, payload, created_at)
 values (%(org)s, %(maintenance)s, %(page)s, %(step)s, %(components)s::uuid[], %(payload)s,
@@ -48,6 +54,16 @@ class OpenNotice(NoticeKey, frozen=True):
     enqueued_through: int
     maintenance_uid: UUID
     project: int
+
+
+async def try_lock_steps(tx: Tx, page: UUID) -> bool:
+    """Locks the steps of a page against other processes until the transaction ends.
+
+    A later statement sees the steps that the last holder noted. Returns False without the lock.
+    """
+    tx.lock_rank(LockRank.PAGE, "the maintenance steps of a status page")
+    is_held: bool | None = await tx.value(_TRY_LOCK, uid=page)
+    return bool(is_held)
 
 
 async def insert_notice(

@@ -41,7 +41,12 @@ async def find_telling_pages(tx: Tx) -> list[UUID]:
 
 
 async def note_due_steps(tx: Tx, uid: UUID) -> int:
-    """Inserts the steps that are due on a page. Returns their number."""
+    """Inserts the steps that are due on a page. Returns their number.
+
+    Inserts none while another process does: it could have read an earlier state.
+    """
+    if not await maintenance_notices.try_lock_steps(tx, uid):
+        return 0
     page = await select_page(tx, uid)
     if page is None or page.visibility == Visibility.INTERNAL:
         return 0
