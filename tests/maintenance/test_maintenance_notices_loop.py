@@ -125,7 +125,7 @@ async def test_an_older_reading_of_the_steps_notes_none_after_the_end(
         await teller.pass_once()
 
     async def held(*given: Any) -> Any:
-        """Lets a second process tell the end before the first one inserts what it read."""
+        """Lets a second process tell the end before the first one inserts a step."""
         found = await read(*given)
         monkeypatch.setattr(tell_maintenance, "select_told", read)
         async with trio.open_nursery() as nursery:
@@ -140,7 +140,7 @@ async def test_an_older_reading_of_the_steps_notes_none_after_the_end(
 
 
 @pytest.mark.parametrize(("deleted_after_us", "last"), [(1, "cancelled"), (HOUR, "completed")])
-async def test_the_deletion_of_the_monitor_ends_what_was_told(
+async def test_the_deletion_of_the_monitor_ends_its_maintenance(
     world: World, deleted_after_us: int, last: str
 ) -> None:
     readers = await readers_of(world)

@@ -593,7 +593,7 @@ async def test_subscribers_are_filtered_by_address_and_removed(api: Api) -> None
     page = await seen(api, f"{here}?find=%25")
     assert address not in page
     assert "No matching subscriber." in page
-    # Of a chat, whose URL is a secret, only what is shown can be found.
+    # The URL of a chat is a secret: the filter finds the shown text only.
     async with api.pool.transaction("chat") as tx:
         await tx.execute(
             "update subscribers set kind = 'slack',"

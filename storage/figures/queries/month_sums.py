@@ -23,7 +23,7 @@ from monitor_hours
 where hour >= at(%(from_at)s) and hour < at(%(to_at)s) and hour < at(k.until_us)
 group by org, monitor
 """
-# A region that a monitor left counts until it has rolled up the time of the monitor.
+# A former region of a monitor counts until it has rolled up the time of the monitor.
 _ROLLED_UP: Final = """
 select terms.org, terms.monitor, min(s.rolled_up_through) from (
   select t.org, t.monitor, t.shard, lead(t.from_at, 1, 'infinity') over (

@@ -27,7 +27,7 @@ select org, id, uid, monitor, project, public_title, starts_at, over_at, is_arch
   where x.public_title is not null and (%(org)s::int is null or x.org = %(org)s)
     and x.starts_at < at(%(until)s)
     and coalesce(x.archived_at, least(x.ends_at, x.cancel_effective_at)) > at(%(since)s)
-    -- Of a deleted monitor, only the end of what was told is told.
+    -- Subscribers read only the end of a step if the monitor was deleted.
     and (x.monitor is null or m.id is not null or exists (select from maintenance_notices n
       where n.org = x.org and n.maintenance = x.id))
 ) as found where place <= %(most)s order by org, place

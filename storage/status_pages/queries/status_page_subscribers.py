@@ -17,7 +17,7 @@ select s.uid, g.uid, s.kind, s.address, s.confirmed_at, s.created_at, s.bounces,
 from subscribers s join status_pages g on g.org = s.org and g.id = s.page
 where s.org = %(org)s and s.page = %(page)s order by s.id
 """
-# As `shown_address`: parts of the URL of a chat, which is a secret, must not be found by trial.
+# As `shown_address`: a filter must not reveal the URL of a chat, which is a secret.
 _SHOWN: Final = r"""
 case when s.kind = any(%(chats)s) then
   coalesce(substring(s.address from '^[^:/]+://(?:[^/?#@]*@)?([^/:?#@]+)'), '')
