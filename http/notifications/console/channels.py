@@ -405,20 +405,6 @@ def _item(
     )
 
 
-def _kinds(
-    opened: str, typed: Mapping[str, str], *, has_secrets: bool
-) -> list[tuple[str, str, list[Input]]]:
-    """Returns type, help and inputs of each type; what the user `typed` is for the opened one."""
-    return [
-        (
-            spec.type,
-            spec.help,
-            _inputs(spec, typed if spec.type == opened else {}, set(), has_secrets=has_secrets),
-        )
-        for spec in SPECS.values()
-    ]
-
-
 def _inputs(
     spec: ChannelSpec, config: Mapping[str, str], kept: set[str], *, has_secrets: bool
 ) -> list[Input]:
