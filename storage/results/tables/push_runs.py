@@ -20,7 +20,7 @@ from ..rules.push_run import (
 )
 
 # First key of the advisory locks. The second key is the monitor.
-LOCK_CLASS: Final = 1_279_610_184
+LOCK_CLASS: Final = 1_279_610_186
 
 _LOCK = f"select pg_advisory_xact_lock({LOCK_CLASS}, %(monitor)s::int)"
 # A run whose deadline has not passed needs no judgement after its end.
