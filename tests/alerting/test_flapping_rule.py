@@ -1,6 +1,6 @@
 """Flap damping, against a clerk who looks at the whole history each minute."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leadline.storage.alerting.rules.flapping import FlapState, changed, settled
@@ -30,20 +30,22 @@ def flapping_minutes(changes: list[int], threshold: int, end: int) -> list[int]:
     settled_at = -1
     is_flapping = False
     for now in range(end):
-        if is_flapping and not any(now - 15 < change <= now for change in changes):
+        # A change in the minute in which it settles is the first one after it.
+        if is_flapping and not any(now - 15 < change < now for change in changes):
             is_flapping, settled_at = False, now
         begun = [
-            change for change in changes[::2] if now - 60 < change <= now and change > settled_at
+            change for change in changes[::2] if now - 60 < change <= now and change >= settled_at
         ]
         if now in changes[::2] and len(begun) >= threshold:
             is_flapping = True
-        # A change in the minute in which it settles is the first one after it.
         if is_flapping:
             found.append(now)
     return found
 
 
 @given(histories(), st.integers(2, 5), st.integers(1, 7))
+@example([1, 2, 3, 18], 2, 1)
+@example([1, 2, 3, 4, 19, 20, 21], 2, 1)
 def test_a_monitor_is_flapping_when_the_clerk_says_so(
     changes: list[int], threshold: int, every: int
 ) -> None:
