@@ -29,6 +29,7 @@ _STATUSES = {
     "secret_quota": 409,
     "secret_in_use": 409,
     "managed_by_file": 409,
+    "regional_monitor": 409,
     "not_superseded": 409,
     "retired": 409,
     "not_retired": 409,

@@ -15,18 +15,20 @@ from ..accounts.queries.principals import select_again
 from ..accounts.rules.access import AccessDecision, Need, Permission, Principal, Scope, may
 from ..accounts.tables import operations
 from ..accounts.tables.tenant_deletion import lock_shared_project
-from ..accounts.transactions.authorize import FORBIDDEN, NOT_FOUND, demand_project
+from ..accounts.transactions.authorize import FORBIDDEN, NOT_FOUND, demand_project, demand_row
 from ..core.instant import MINUTE, SECOND, Instant, from_text
 from ..core.refusal import Refused
 from ..engine.keyring import Keyring
 from ..engine.pools import LockTimeout, Pool, Tx
 from ..maintenance.transactions.plan_maintenance import Plan, announce, end
+from ..monitors.queries.monitors import select_monitor
 from ..monitors.rows import MonitorRow
+from ..monitors.tables import compositions
 from ..monitors.transactions.attach_channel import attach_channel, detach_channel
-from ..monitors.transactions.edit_monitor import edit_monitor
 from ..monitors.transactions.lock_monitor import demand_monitor
 from ..notifications.queries.channels import select_channel, select_channels_of_monitor
-from ..retirement.transactions.delete_monitor import delete_monitor
+from ..regional.rules import RegionSpread
+from ..regional.transactions import delete_any, edit_any
 from . import tables
 from .queries import has_ended, select_monitor_revision, select_undo
 from .rows import BulkChange, BulkObject, BulkRow
@@ -262,13 +264,13 @@ async def act_on(
     if act is BulkAct.END:
         return await _end_maintenance(tx, principal, item.uid)
     if act is BulkAct.DELETE:
-        await delete_monitor(tx, principal, item.uid)
+        await delete_any(tx, principal, item.uid)
         return item.uid
     if act is BulkAct.MAINTAIN:
         plan = _maintenance(item.uid, values, tx.now)
         made = await announce(tx, principal, row.project_uid, plan, None, ground.raw_days)
         return made.uid
-    monitor = await demand_monitor(tx, principal, EDIT, item.uid)
+    monitor = await _locked(tx, principal, item.uid)
     if (monitor.org, monitor.project) != (row.org, row.project):
         raise Refused(NOT_FOUND)
     if item.expected not in (None, monitor.revision):
@@ -279,8 +281,21 @@ async def act_on(
     if given is None:
         return None
     # Its own region is permitted, and the edit names no other.
-    await edit_monitor(tx, principal, item.uid, given, ground.keyring, frozenset())
+    await edit_any(tx, principal, item.uid, given, RegionSpread(), ground.keyring, frozenset())
     return item.uid
+
+
+async def _locked(tx: Tx, principal: Principal, uid: UUID) -> MonitorRow:
+    """Returns the monitor, locked. A regional one by the lock of all its edits, before its parts.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
+    row = demand_row(principal, EDIT, await select_monitor(tx, uid))
+    if row.regional_of != row.id:
+        return await demand_monitor(tx, principal, EDIT, uid)
+    await compositions.lock_compositions_around(tx, uid)
+    return demand_row(principal, EDIT, await select_monitor(tx, uid))
 
 
 def _edit(act: BulkAct, row: MonitorRow, values: Mapping[str, str]) -> dict[str, object] | None:

@@ -41,6 +41,8 @@ class MonitorRow(StoredFields, frozen=True):
     superseded_by: int | None = None
     superseded_by_uid: UUID | None = None
     retired_at: Instant | None = None
+    # The composite of the regional monitor that this is a part of; its own id if it is that one.
+    regional_of: int | None = None
 
     @property
     def key(self) -> MonitorKey:

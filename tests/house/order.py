@@ -37,6 +37,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
         "changes",
         "status_pages",
         "retirement",
+        "regional",
         "bulk",
         "bundles",
     ),

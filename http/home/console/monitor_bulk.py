@@ -30,6 +30,7 @@ _WERE: Final = ("was", "were")
 _REASONS: Final = {
     "in_use": "in use by a composite, a monitor or a service",
     "managed_by_file": "managed by a bundle",
+    "regional_monitor": "a part of a regional monitor",
     "not_found": "deleted meanwhile",
     "maintenance_quota": "too many maintenance windows",
     "retired": "retired",

@@ -27,6 +27,11 @@ from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.monitors.rules.monitor_state import freshness_us
 from ....storage.mutes.queries import mutes_of_monitors
 from ....storage.mutes.rows import MuteRow
+from ....storage.regional.queries import (
+    RegionalPart,
+    select_members,
+    select_regional_parts,
+)
 from ....storage.results.queries.console_results import (
     LatencyBin,
     ResultTimeline,
@@ -102,6 +107,9 @@ class MonitorFacts:
     push_runs: Sequence[PushRunRow]
     # Only for users who may write the monitor.
     push_bodies: Sequence[PushBodyRow]
+    # What it is in a regional monitor, and the regions of that one with their states.
+    regional: RegionalPart
+    regions: Sequence[tuple[MonitorRow, MonitorStatusText]]
 
     @property
     def is_young(self) -> bool:
@@ -169,7 +177,22 @@ async def _facts(
         trail=await select_trail(tx, row, [owner.uid for owner in delegation.live.owners]),
         push_runs=await select_push_runs(tx, key, RUNS_SHOWN) if is_push else [],
         push_bodies=await select_push_bodies(tx, key) if is_push and frame.may_write else [],
+        regional=(await select_regional_parts(tx, [row])).get(row.id, RegionalPart()),
+        regions=await _regions(tx, row),
     )
+
+
+async def _regions(tx: Tx, row: MonitorRow) -> Sequence[tuple[MonitorRow, MonitorStatusText]]:
+    members = await select_members(tx, row)
+    if not members:
+        return []
+    keys = [member.key for member in members]
+    standings = await select_standings(tx, keys)
+    maintenance = await select_maintenance(tx, keys, tx.now)
+    return [
+        (one, shown(one, standings.get(one.key), maintenance.get(one.key, ()), tx.now))
+        for one in members
+    ]
 
 
 async def _is_live(ask: Request, tx: Tx, region: str) -> bool:

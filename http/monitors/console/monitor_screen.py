@@ -17,7 +17,7 @@ from ...ui.failure_help import explain_trouble, failure_sentence, is_refusal
 from ...ui.form_routes import page_route
 from ...ui.formatting import Moment, ago, clock, count, dated, milliseconds, moment, utc_day
 from ...ui.live_page import not_modified, tag_of, tagged
-from ...ui.monitor_status import MonitorStatusText, recovery_sentence, sentence
+from ...ui.monitor_status import WORDS, MonitorStatusText, recovery_sentence, sentence
 from ...ui.plots.expected_runs_strip import SAID
 from ...ui.render import page
 from ...ui.shell.mute_fact import mute_facts
@@ -105,7 +105,11 @@ async def _render(ask: Request) -> Response:
         push_bodies=body_lines(facts.push_bodies, ask.context.keyring, facts.now),
         replaced=_replaced(facts),
         managed=(of_bundle := managed(facts.row)),
-        may_edit=facts.frame.may_write and not (of_bundle and of_bundle.is_read_only),
+        may_edit=facts.frame.may_write
+        and not (of_bundle and of_bundle.is_read_only)
+        and facts.regional.whole is None,
+        regional=facts.regional,
+        regions=[(one.uid, one.region, state, WORDS[state]) for one, state in facts.regions],
     )
 
 

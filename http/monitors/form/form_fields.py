@@ -19,6 +19,7 @@ from ....probes.check.monitor_spec import (
 from ....storage.monitors.rules.fields import BOUNDS, FIELDS, FLAGS, NUMBERS, FieldBounds, Group
 from ....storage.monitors.rules.monitor import MonitorDraft, bounds_of
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
+from ....storage.regional.rules import REGIONS, TYPES
 from ...ui.formatting import label, number
 from ...ui.pickers.fields import PickerField
 from .examples import EXAMPLES
@@ -29,7 +30,7 @@ CONFIG = "config."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """`control` is one of input, number, password, lines, select, check, picker."""
+    """`control` is one of input, number, password, lines, select, check, boxes, picker."""
 
     name: str
     label: str
@@ -155,7 +156,7 @@ def sections(
     told = told or not alerts[0].checked
     found.append(FormSection(title="Alerting", rows=alerts, folded=not told))
     more = _group("more", spec, typed, errors, defaults)
-    more += _more(typed, errors, regions, pickers)
+    more += _more(spec, typed, errors, regions, pickers)
     set_ = any(form_value(typed, row.name) for row in more if row.control in ("input", "lines"))
     chosen = any(row.error or (row.picker and row.picker.is_used) for row in more)
     found.append(FormSection(title="More", rows=more, folded=not (set_ or chosen)))
@@ -397,6 +398,28 @@ def _paged(
     return rows
 
 
+def _spread(typed: Typed, errors: Mapping[str, str], regions: Sequence[str]) -> list[FormField]:
+    chosen = set(typed.get("regions", ()))
+    return [
+        FormField(
+            name="regions",
+            label="Regions",
+            control="boxes",
+            hint=f"With 2 to {REGIONS.most} regions, each checks it, and they decide together.",
+            error=errors.get("regions", ""),
+            choices=[(name, name, name in chosen) for name in regions],
+        ),
+        FormField(
+            name="down_regions",
+            label="Down regions",
+            control="number",
+            value=form_value(typed, "down_regions"),
+            hint="With several regions: it is down when this many are. Default: more than half.",
+            error=errors.get("down_regions", ""),
+        ),
+    ]
+
+
 def _most_tags() -> int:
     entries = FIELDS["tags"].entries
     assert entries is not None
@@ -404,6 +427,7 @@ def _most_tags() -> int:
 
 
 def _more(
+    spec: Spec,
     typed: Typed,
     errors: Mapping[str, str],
     regions: Sequence[str],
@@ -435,7 +459,9 @@ def _more(
             error=errors.get("runbook_url", ""),
         ),
     ]
-    if len(regions) > 1:
+    if len(regions) > 1 and spec.type in TYPES and typed.get("regions"):
+        rows += _spread(typed, errors, regions)
+    elif len(regions) > 1:
         rows.append(_select("region", "Region", regions, form_value(typed, "region"), errors))
     if pickers["depends_on"].is_needed:
         rows.append(

@@ -22,6 +22,8 @@ from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefault
 from ...ui.pickers.objects import tags_in
 from .form_fields import CONFIG, Typed, form_value, own_fields, spelt_default
 
+# Settings of a regional monitor, which a draft does not have.
+OF_SPREAD = ("regions", "down_regions")
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _TEXTS = tuple(name for name in TEXTS if name != "region")
 # Check boxes of the form. Other controls pause and resume a monitor.
@@ -121,6 +123,8 @@ def read(
         values["escalation_policy_id"] = form_value(typed, "escalation_policy_id") or None
     if form_value(typed, "region"):
         values["region"] = form_value(typed, "region")
+    if "regions" in typed:
+        _read_spread(typed, found)
     _read_dependencies(typed, found)
     values["config"] = {}
     for item in own_fields(spec, typed):
@@ -143,6 +147,21 @@ def _read_numbers(typed: Typed, found: ParsedForm, defaults: MonitorDefaults) ->
             found.errors[name] = "must be a whole number"
     if "timeout_seconds" not in found.values and "timeout_seconds" not in found.errors:
         found.values["timeout_seconds"] = completed(found.values, "", defaults)["timeout_seconds"]
+
+
+def _read_spread(typed: Typed, found: ParsedForm) -> None:
+    """Reads the boxes of regions. One box is the region of an ordinary monitor."""
+    chosen, text = [name for name in typed["regions"] if name], form_value(typed, "down_regions")
+    if not chosen:
+        found.errors["regions"] = "must have at least 1 entry"
+    elif len(chosen) == 1 and not form_value(typed, "is_regional"):
+        found.values["region"] = chosen[0]
+    else:
+        found.values["regions"] = chosen
+        if _WHOLE.fullmatch(text.strip()):
+            found.values["down_regions"] = int(text)
+        elif text.strip():
+            found.errors["down_regions"] = "must be a whole number"
 
 
 def _read_dependencies(typed: Typed, found: ParsedForm) -> None:
@@ -192,7 +211,8 @@ def _lines(text: str) -> list[str]:
 
 def _faults(spec: Spec, values: Mapping[str, Any], stored: frozenset[str]) -> list[tuple[str, str]]:
     """Returns the faults of form fields. The transaction checks all rules again."""
-    given = {k: v for k, v in values.items() if k not in ("config", "escalation_policy_id")}
+    left = ("config", "escalation_policy_id", *OF_SPREAD)
+    given = {k: v for k, v in values.items() if k not in left}
     # A stored secret is not in the form.
     config = {k: v or ("stored" if k in stored else v) for k, v in values["config"].items()}
     found = [

@@ -16,11 +16,14 @@ from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_fo
 from ....storage.monitors.queries.monitors import select_uids
 from ....storage.monitors.queries.secret_list import select_secrets
 from ....storage.monitors.rows import MonitorRow
+from ....storage.monitors.rules.fields import FIELDS
 from ....storage.monitors.rules.monitor import MonitorDraft, MonitorType
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults
 from ....storage.monitors.transactions.edit_monitor import EDIT, with_stored_secrets
 from ....storage.notifications.queries.channels import select_channels_of_monitor
 from ....storage.oncall.queries.escalation_policies import select_policies_of
+from ....storage.regional.queries import select_members, select_regional_parts
+from ....storage.regional.rules import OF_BOTH, OF_COMPOSITE
 from ...notifications.routes import channels as channels_api
 from ...notifications.schemas.notifications import AttachChannel
 from ...ui.form_routes import page_route
@@ -38,7 +41,7 @@ from ..schemas.monitors import CreateMonitor, UpdateMonitor
 from .condition_rows import editor, is_edit, with_text
 from .examples import with_examples
 from .form_fields import Typed, form_value, sections
-from .form_parser import ParsedForm, fresh, kinds, of_row, read, stored_secrets
+from .form_parser import OF_SPREAD, ParsedForm, fresh, kinds, of_row, read, stored_secrets
 from .form_pickers import pickable_fields, pickers_of
 from .form_test import FormTestResult, is_testable, trial_of
 from .kind_cards import FIRST_SHOWN, cards
@@ -69,6 +72,16 @@ class MonitorFormData:
     tells: list[UUID]
     # Defaults of a new monitor.
     defaults: MonitorDefaults
+    # The regional monitor. `row` is then its first member, with the settings of the whole.
+    whole: MonitorRow | None = None
+    present_regions: Sequence[str] = ()
+    # The regional monitor that the monitor is a part of.
+    part_of: UUID | None = None
+
+    @property
+    def shown(self) -> MonitorRow | None:
+        """The monitor that is edited."""
+        return self.whole or self.row
 
 
 async def show_new(ask: Request) -> Response:
@@ -88,13 +101,15 @@ async def _show_clone(ask: Request, uid: UUID) -> Response:
     spec = _spec(source.row.type)
     typed = _typed_of(ask, source, spec)
     typed["name"] = [f"{source.row.name} (copy)"]
-    ground = replace(source, row=None, ladder=None, tells=[])
+    ground = replace(source, row=None, whole=None, part_of=None, ladder=None, tells=[])
     return await _form(ask, ground, spec, typed)
 
 
 async def show_edit(ask: Request) -> Response:
     ground = await _ground(ask)
     assert ground.row is not None
+    if ground.part_of is not None:
+        return redirect(f"/monitors/{ground.part_of}/edit")
     spec = _spec(ground.row.type)
     return await _form(ask, ground, spec, _typed_of(ask, ground, spec))
 
@@ -106,6 +121,9 @@ def _typed_of(ask: Request, ground: MonitorFormData, spec: Spec) -> dict[str, li
     typed = of_row(ground.row, spec, ground.waits_for, config)
     typed["escalation_policy_id"] = [str(ground.ladder or "")]
     typed["channels"] = [str(uid) for uid in ground.tells]
+    if ground.whole is not None:
+        quorum = msgspec.json.decode(ground.whole.config)["quorum"]
+        typed.update(regions=list(ground.present_regions), down_regions=[str(quorum)])
     return typed
 
 
@@ -158,20 +176,23 @@ async def _send(ask: Request, ground: MonitorFormData, spec: Spec, act: str) -> 
 
 def _draft(ask: Request, ground: MonitorFormData, spec: Spec, found: ParsedForm) -> MonitorDraft:
     """Returns the draft to test. An empty secret keeps its stored value, as in a save."""
-    draft = MonitorDraft(type=spec.type, **found.values)
+    values = {name: value for name, value in found.values.items() if name not in OF_SPREAD}
+    if "regions" in found.values:
+        values["region"] = found.values["regions"][0]
+    draft = MonitorDraft(type=spec.type, **values)
     if ground.row is None:
         return draft
     return with_stored_secrets(ground.row, draft, ask.context.keyring)
 
 
 async def _save(ask: Request, ground: MonitorFormData, spec: Spec, found: ParsedForm) -> UUID:
-    if ground.row is None:
+    if ground.shown is None:
         draft = CreateMonitor(type=MonitorType(str(spec.type)), **found.values)
         made = await api.create(replace(ask, body=draft))
         uid: UUID = made.body.id
         return uid
     await api.update(replace(ask, body=UpdateMonitor(**found.values)))
-    return ground.row.uid
+    return ground.shown.uid
 
 
 async def _follow_channels(ask: Request, ground: MonitorFormData, monitor: UUID) -> None:
@@ -215,9 +236,10 @@ async def _ground(ask: Request) -> MonitorFormData:
             if row is None:
                 raise Refused("not_found")
             waits_for = await _waits_for(tx, row)
+        regional = await _regional(tx, row)
         assert ask.scope is not None
         org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
-        kept = {row.region} if row is not None else set()
+        kept = {row.region, *regional.regions} if row is not None else set()
         regions = sorted(await api.usable_regions(ask, tx) | kept)
         secrets = [secret.name for secret in await select_secrets(tx, org, project)]
         ladder, tells = None, list[UUID]()
@@ -228,7 +250,7 @@ async def _ground(ask: Request) -> MonitorFormData:
             ladder = next((one.uid for one in rows if one.id == row.escalation_policy), None)
         return MonitorFormData(
             frame=await frame_of(ask, tx),
-            row=row,
+            row=regional.row or row,
             waits_for=waits_for,
             regions=regions,
             secrets=secrets,
@@ -236,7 +258,31 @@ async def _ground(ask: Request) -> MonitorFormData:
             ladder=ladder,
             tells=tells,
             defaults=await monitor_defaults_in_force(tx),
+            whole=row if regional.row else None,
+            present_regions=regional.regions,
+            part_of=regional.part_of,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Regional:
+    """The first member with the settings of the whole, its regions, or the whole of a member."""
+
+    row: MonitorRow | None = None
+    regions: Sequence[str] = ()
+    part_of: UUID | None = None
+
+
+async def _regional(tx: Tx, row: MonitorRow | None) -> _Regional:
+    if row is None or row.regional_of is None:
+        return _Regional()
+    members = await select_members(tx, row)
+    if not members:
+        return _Regional(part_of=(await select_regional_parts(tx, [row]))[row.id].whole)
+    shown = {name: getattr(row, name) for name in {*OF_BOTH, *OF_COMPOSITE} & FIELDS.keys()}
+    return _Regional(
+        msgspec.structs.replace(members[0], **shown), [member.region for member in members]
+    )
 
 
 async def _waits_for(tx: Tx, row: MonitorRow) -> list[UUID]:
@@ -254,7 +300,7 @@ def _spec(kind: str) -> Spec:
 
 
 def _place(ask: Request, ground: MonitorFormData) -> PickPlace:
-    own = ground.row.uid if ground.row is not None else None
+    own = ground.shown.uid if ground.shown is not None else None
     path = f"/projects/{ground.frame.place.uid}"
     return PickPlace(org_of(ask), project_of(ask), path, without=own)
 
@@ -271,6 +317,9 @@ async def _form(
         pickers = await pickers_of(tx, _place(ask, ground), spec, typed)
     errors = errors or {}
     row = ground.row
+    if row is None or ground.whole is not None:
+        # Boxes: an ordinary monitor does not become a regional one.
+        typed = {"regions": [form_value(typed, "region")], **typed}
     found = sections(
         spec,
         typed,
@@ -285,7 +334,8 @@ async def _form(
     told = {item.name for section in found for item in section.rows}
     values: dict[str, Any] = {
         "frame": ground.frame,
-        "row": row,
+        "row": ground.shown,
+        "is_regional": ground.whole is not None,
         "spec": spec,
         "kinds": cards(kinds()),
         "first_kinds": FIRST_SHOWN,

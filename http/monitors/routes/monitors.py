@@ -39,11 +39,13 @@ from ....storage.monitors.rules.fields import FIELDS
 from ....storage.monitors.rules.monitor import MonitorDraft, MonitorType
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults, completed
 from ....storage.monitors.transactions.config_secrets import decrypt, readable
-from ....storage.monitors.transactions.create_monitor import create_monitor, push_token_place
-from ....storage.monitors.transactions.edit_monitor import EDIT, edit_monitor
+from ....storage.monitors.transactions.create_monitor import push_token_place
+from ....storage.monitors.transactions.edit_monitor import EDIT
 from ....storage.monitors.transactions.run_now import renew_push_token, run_now
 from ....storage.oncall.queries.escalation_policies import select_policy_uids
-from ....storage.retirement.transactions.delete_monitor import delete_monitor
+from ....storage.regional.queries import RegionalPart, select_regional_parts
+from ....storage.regional.rules import RegionSpread
+from ....storage.regional.transactions import create_any, delete_any, edit_any
 from ....storage.scheduling.queries.region_list import select_usable_regions
 from ...wire.errors import Problem
 from ...wire.route import Request, Response, Route
@@ -64,6 +66,7 @@ from ..schemas.monitors import (
 from ..schemas.push import PushToken
 from .check_test import TEST_SECONDS, test_check
 
+_OF_SPREAD: Final = ("regions", "down_regions")
 PUSH_PATH: Final = "/api/v1/public/push/"
 
 
@@ -80,9 +83,14 @@ async def create(ask: Request) -> Response:
     with refused_when_locked():
         async with context.pool.transaction("create_monitor") as tx:
             draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
-            regions = await usable_regions(ask, tx)
-            row = await create_monitor(
-                tx, ask.who, ask.ids["projectID"], draft, context.keyring, regions
+            row = await create_any(
+                tx,
+                ask.who,
+                ask.ids["projectID"],
+                draft,
+                _spread_of(ask.body),
+                context.keyring,
+                await usable_regions(ask, tx),
             )
             shape = (await monitors_json(ask, tx, [row]))[0]
     context.on_edit()
@@ -94,23 +102,25 @@ async def update(ask: Request) -> Monitor:
     given = {
         name: value
         for name, value in msgspec.structs.asdict(ask.body).items()
-        if value is not msgspec.UNSET
+        if value is not msgspec.UNSET and name not in _OF_SPREAD
     }
 
-    async def edit(tx: Tx) -> tuple[MonitorRow, Monitor]:
-        row = await edit_monitor(
+    async def edit(tx: Tx) -> tuple[Sequence[MonitorRow], Monitor]:
+        rows = await edit_any(
             tx,
             ask.who,
             ask.ids["monitorID"],
             given,
+            _spread_of(ask.body),
             context.keyring,
             await usable_regions(ask, tx),
         )
-        return row, (await monitors_json(ask, tx, [row]))[0]
+        return rows, (await monitors_json(ask, tx, rows[:1]))[0]
 
     # `transact` repeats the edit after a conflict, as a composite can be evaluated during it.
-    row, shape = await context.pool.transact("edit_monitor", edit)
-    context.recorder.forget(row.key)
+    rows, shape = await context.pool.transact("edit_monitor", edit)
+    for row in rows:
+        context.recorder.forget(row.key)
     context.on_edit()
     return shape
 
@@ -123,9 +133,11 @@ async def usable_regions(ask: Request, tx: Tx) -> frozenset[str]:
 
 async def delete(ask: Request) -> None:
     context = ask.context
-    async with context.pool.transaction("delete_monitor") as tx:
-        row = await delete_monitor(tx, ask.who, ask.ids["monitorID"])
-    context.recorder.forget(row.key)
+    rows = await context.pool.transact(
+        "delete_monitor", lambda tx: delete_any(tx, ask.who, ask.ids["monitorID"])
+    )
+    for row in rows:
+        context.recorder.forget(row.key)
 
 
 async def test(ask: Request) -> TestResult:
@@ -170,10 +182,16 @@ def draft_of(body: CreateMonitor, defaults: MonitorDefaults) -> MonitorDraft:
     given = {
         name: value
         for name, value in msgspec.structs.asdict(body).items()
-        if value is not msgspec.UNSET
+        if value is not msgspec.UNSET and name not in _OF_SPREAD
     }
     given["type"] = kind = str(given["type"])
     return MonitorDraft(**completed(given, kind, defaults))
+
+
+def _spread_of(body: CreateMonitor | UpdateMonitor) -> RegionSpread:
+    regions = None if body.regions is msgspec.UNSET else body.regions
+    down = None if body.down_regions is msgspec.UNSET else body.down_regions
+    return RegionSpread(regions, down)
 
 
 def push_url(ask: Request, token: str) -> str:
@@ -197,6 +215,7 @@ async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> lis
     troubles = await select_probe_errors(tx, keys)
     delegations = await select_delegations(tx, keys, tx.now)
     flapping = await select_flapping(tx, keys)
+    regional = await select_regional_parts(tx, rows)
     return [
         _monitor_json(
             ask,
@@ -207,6 +226,7 @@ async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> lis
             policies.get(row.escalation_policy or 0),
             delegations[key],
             flapping.get(key),
+            regional.get(row.id, _ALONE),
             tx.now,
             may_write=may_write,
         )
@@ -214,6 +234,7 @@ async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> lis
     ]
 
 
+_ALONE: Final = RegionalPart()
 _fields_of: Final = attrgetter(*FIELDS)
 
 
@@ -226,6 +247,7 @@ def _monitor_json(
     policy: UUID | None,
     delegation: Delegation,
     flapping_since: Instant | None,
+    regional: RegionalPart,
     now: Instant,
     *,
     may_write: bool,
@@ -238,6 +260,9 @@ def _monitor_json(
         project_id=row.project_uid,
         slug=row.slug,
         type=MonitorType(row.type),
+        regions=known(regional.regions or None),
+        down_regions=known(regional.down_regions or None),
+        regional_monitor_id=known(regional.whole),
         depends_on=[uids[key] for key in row.depends_on if key in uids],
         flapping_since=instant_text(flapping_since),
         consecutive_failures=standing.failures_in_row if standing else 0,

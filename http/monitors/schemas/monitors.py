@@ -41,9 +41,16 @@ else:
 
 
 class CreateMonitor(_NewFields, frozen=True, kw_only=True):
-    """The bounds are in the documentation of the fields. An error names the field."""
+    """The bounds are in the documentation of the fields. An error names the field.
+
+    With `regions` it is a regional monitor: Leadline creates a monitor in each region and a
+    composite of them, which the answer shows. It is down when `down_regions` of them are down, more
+    than half unless stated.
+    """
 
     type: MonitorType
+    regions: list[str] | UnsetType = UNSET
+    down_regions: int | UnsetType = UNSET
     slug: str | UnsetType = UNSET
     depends_on: list[UUID] = []
     config: dict[str, Any] = {}
@@ -60,8 +67,10 @@ class TestMonitor(CreateMonitor, frozen=True, kw_only=True):
 
 
 class UpdateMonitor(_ChangedFields, frozen=True, kw_only=True):
-    """Absent fields are unchanged."""
+    """Absent fields are unchanged. `regions` and `down_regions` are of a regional monitor."""
 
+    regions: list[str] | UnsetType = UNSET
+    down_regions: int | UnsetType = UNSET
     depends_on: list[UUID] | UnsetType = UNSET
     config: dict[str, Any] | UnsetType = UNSET
     escalation_policy_id: str | UnsetType | None = UNSET
@@ -105,13 +114,17 @@ class Monitor(_ShownFields, frozen=True, kw_only=True):
 
     `push_token` and `push_url` of a push monitor are present for callers who can write it.
     `last_probe_error_reason` is the reason why no check was possible. It is absent once a newer
-    result exists.
+    result exists. A regional monitor has `regions` and `down_regions`; the monitor of one of its
+    regions has `regional_monitor_id`.
     """
 
     id: UUID
     project_id: UUID
     slug: str
     type: MonitorType
+    regions: list[str] | UnsetType = UNSET
+    down_regions: int | UnsetType = UNSET
+    regional_monitor_id: UUID | UnsetType = UNSET
     depends_on: list[UUID]
     config: dict[str, Any]
     escalation_policy_id: UUID | UnsetType = UNSET

@@ -150,6 +150,9 @@ _LOCK_KEYS = """
 select id from monitors where org = %(org)s and id = any(%(ids)s::int[]) order by id
 for no key update
 """
+_LOCK_KEYS_TO_DELETE = """
+select id from monitors where org = %(org)s and id = any(%(ids)s::int[]) order by id for update
+"""
 _HOLD_KEYS = """
 select id from monitors where org = %(org)s and id = any(%(ids)s::int[]) order by id for key share
 """
@@ -190,6 +193,11 @@ async def lock_monitor(tx: Tx, uid: UUID, *, to_delete: bool = False) -> Monitor
     tx.lock_rank(LockRank.MONITOR, "monitor")
     await tx.rows(_LOCK_TO_DELETE if to_delete else _LOCK_BY_UID, uid=uid)
     return await tx.one(MonitorRow, _BY_UID, uid=uid)
+
+
+async def lock_monitors_to_delete(tx: Tx, org: int, keys: Collection[int]) -> None:
+    tx.lock_rank(LockRank.MONITOR, "monitors that go together")
+    await tx.rows(_LOCK_KEYS_TO_DELETE, org=org, ids=sorted(keys))
 
 
 async def lock_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:

@@ -26,7 +26,7 @@ from ..tables import compositions, monitors
 from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_canonical_config
 from .create_monitor import common_values
-from .lock_monitor import demand_monitor, expect_unmanaged_monitor
+from .lock_monitor import REGIONAL, demand_monitor, expect_unmanaged_monitor
 from .lock_references import lock_references
 from .monitor_audit import audited
 from .monitor_draft import check_draft, expect_no_circle, has_moved, lock_dependencies, term_of
@@ -99,8 +99,13 @@ async def edit_held(
 
     An edit without an effect is not written, and does not raise the revision. In a plan, only the
     composition of the monitor is written.
+
+    Raises:
+        Refused regional_monitor if the monitor is a part of one, and the batch does not edit it.
     """
-    draft, stored = _merged(before, given), _stored_secrets(before, keyring)
+    if before.regional_of is not None and not together.edits_regional:
+        raise Refused(REGIONAL)
+    draft, stored = merged_draft(before, given), _stored_secrets(before, keyring)
     keeps_unread = stored is None and _is_same_definition(before, draft)
     if not keeps_unread:
         draft = _with_secrets(before, draft, stored)
@@ -202,7 +207,8 @@ def _keeping_anchor(term: ScheduleTerm, last: ScheduleTerm) -> ScheduleTerm:
     return replace(term, anchor=last.anchor)
 
 
-def _merged(before: MonitorRow, given: dict[str, Any]) -> MonitorDraft:
+def merged_draft(before: MonitorRow, given: dict[str, Any]) -> MonitorDraft:
+    """Returns the stored monitor with the given fields, its secrets blank."""
     values: dict[str, Any] = {name: getattr(before, name) for name in FIELDS}
     values["config"] = msgspec.json.decode(before.config)
     values.update(given)
@@ -283,4 +289,6 @@ async def retire_held(tx: Tx, together: MonitorWriteBatch, before: MonitorRow) -
     """Retires a locked monitor. Its schedule ends at the reservation cursor."""
     await monitors.retire_monitor(tx, before.org, before.id)
     together.changed(before.key, enabled=False)
-    await _follow_schedule(tx, together, before, _merged(before, {"enabled": False}), before.shard)
+    await _follow_schedule(
+        tx, together, before, merged_draft(before, {"enabled": False}), before.shard
+    )

@@ -9,6 +9,9 @@ from ...engine.pools import Tx
 from ..rows import MonitorRow
 from ..tables.monitors import lock_monitor
 
+# Refusal of a write of one part of a regional monitor.
+REGIONAL = "regional_monitor"
+
 
 async def demand_monitor(
     tx: Tx, principal: Principal, action: Permission, monitor: UUID, *, to_delete: bool = False
@@ -18,10 +21,12 @@ async def demand_monitor(
 
 
 def expect_unmanaged_monitor(principal: Principal, row: MonitorRow) -> None:
-    """Refuses an edit of a managed monitor, because the file would undo it.
+    """Refuses an edit of a managed monitor, which the file would undo, and of a part of another.
 
     Raises:
-        Refused managed_by_file.
+        Refused managed_by_file, regional_monitor.
     """
+    if row.regional_of is not None:
+        raise Refused(REGIONAL)
     if is_managed(principal, row.managed_by, row.orphaned_at):
         raise Refused("managed_by_file")

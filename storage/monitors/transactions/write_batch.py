@@ -53,6 +53,8 @@ class MonitorWriteBatch:
 
     principal: Principal
     is_plan: bool = False
+    # Whether the batch edits all parts of a regional monitor, and may so edit each.
+    edits_regional: bool = False
     # New dependencies of monitors that a plan does not write.
     planned_dependencies: dict[int, list[int]] = field(default_factory=dict)
     use: UseChanges = field(default_factory=UseChanges)
@@ -79,6 +81,10 @@ class MonitorWriteBatch:
         self._touched.append(key)
         if not enabled:
             self._paused.append(key)
+
+    def removed(self, key: MonitorKey, shard: int) -> None:
+        """Registers a deleted monitor for the log of edits."""
+        self._edited.setdefault(shard, set()).add(key)
 
     def audit(self, org: int, action: str, target: str) -> None:
         self._audited.append((org, action, target))
