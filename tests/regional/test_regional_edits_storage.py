@@ -53,7 +53,7 @@ async def test_concurrent_edits_leave_equal_parts(world: World) -> None:
         made = await create_any(
             tx, principal, world.project_uid, SHOP, spread, world.keyring, USABLE
         )
-    edits = [
+    edits: list[tuple[dict[str, object], RegionSpread]] = [
         ({"name": "One", "interval_seconds": 60}, RegionSpread()),
         ({"enabled": False}, RegionSpread(("core", "cellar", "attic"), 3)),
         ({"target": "https://other.example/"}, RegionSpread(("roof", "core"), 1)),
