@@ -29,6 +29,7 @@ from ....storage.status_pages.rules.status_page_history import Month, months_sho
 from ...ui.formatting import Moment, clock, moment, utc_day
 from ...ui.formatting import day as day_name
 from ...ui.render import POLICY, environment_of
+from ...wire.own_paths import with_base_path
 from . import page_text as words
 from .latency_plot import LatencyItem, latency_item
 from .uptime_bars import DAYS_KEPT, bars, is_plain
@@ -421,4 +422,4 @@ def _render(
         )
     )
     # A lone surrogate cannot be encoded. No table can store one, so replacement is sufficient.
-    return text.encode(errors="replace")
+    return with_base_path(text).encode(errors="replace")

@@ -43,6 +43,7 @@ from ...wire.content_encoding import takes_gzip
 from ...wire.cursor import read_cursor, write_cursor
 from ...wire.errors import Problem
 from ...wire.etags import is_known
+from ...wire.own_paths import base_path_now
 from ...wire.response_cache import FRESH_SECONDS, CachedResponse, LoadedContent
 from ...wire.route import Request, Response
 from .urls import Addresses, addresses_at
@@ -157,7 +158,8 @@ async def kept_page(
         return LoadedContent(said, lambda: write(shown))
 
     token = ask.query.token
-    key = (ask.words["slug"], what, _base_of(ask), None if token is None else digest(token))
+    opened = None if token is None else digest(token)
+    key = (ask.words["slug"], what, _base_of(ask), base_path_now(), opened)
     answer = await ask.context.kept.answer(key, read)
     assert isinstance(answer.said, LoadedPage), "it is what was read"
     return answer, answer.said
