@@ -14,6 +14,7 @@ from msgspec import Meta
 from ...probes.check.target import BadTarget, read_url
 from ...probes.oidc.oidc_settings import OidcSettings, sign_on_faults
 from ...probes.senders.mail_settings import MailSettings, base_url_fault, mail_faults
+from ...probes.senders.public_address import base_path_fault, outside_base_path
 
 Count = Annotated[int, Meta(ge=1, le=100_000)]
 _REGION_NAME = "^[a-z0-9][a-z0-9-]{0,62}$"
@@ -41,7 +42,10 @@ class ServerConfig(Section, frozen=True):
     # Address for health and metrics of a process that serves no API; empty disables them.
     ops_listen: str = ""
     trusted_proxies: tuple[str, ...] = ()
+    # With `base_path`, its path is `base_path`.
     public_base_url: str = ""
+    # Path prefix of the installation; empty at the root of its host.
+    base_path: str = ""
 
 
 class Log(Section, frozen=True):
@@ -242,6 +246,7 @@ class Settings(Section, frozen=True):
             *_network_faults("prober.deny_networks", self.prober.deny_networks),
             *_endpoint_faults("prober.connectivity_check", self.prober.connectivity_check),
             *_url_faults("server.public_base_url", self.server.public_base_url),
+            *_base_path_faults(self.server, self.oidc.redirect_url, unread),
             *_heartbeat_faults(self.self_monitoring.heartbeat_url),
             *_key_faults(self.security),
             *_backup_faults(self.backup),
@@ -325,6 +330,25 @@ def _network_faults(key: str, networks: tuple[str, ...]) -> list[str]:
 def _url_faults(key: str, text: str) -> list[str]:
     fault = base_url_fault(text)
     return [] if fault is None else [f"{key}: {fault}"]
+
+
+def _base_path_faults(
+    server: ServerConfig, redirect_url: str, unread: Collection[str]
+) -> list[str]:
+    """Checks the path prefix, and that the public addresses have it."""
+    fault = base_path_fault(server.base_path)
+    if fault is not None:
+        return [f"server.base_path: {fault}"]
+    if _are_within(unread, "server.base_path", "server.public_base_url"):
+        return []
+    found = []
+    fault = outside_base_path(server.public_base_url, server.base_path)
+    if fault is not None:
+        found.append(f"server.public_base_url: {fault}")
+    if redirect_url and f"{server.base_path}/" not in redirect_url:
+        rule = f"must contain the path of server.base_path, {server.base_path}"
+        found.append(f"oidc.redirect_url: {rule}")
+    return found
 
 
 def _heartbeat_faults(url: str) -> list[str]:

@@ -20,6 +20,7 @@ from ...http.status_pages.public.emails import (
     notice_document,
     notice_letter,
 )
+from ...http.status_pages.public.language import Reader, speaking
 from ...http.status_pages.public.urls import Addresses, addresses_at
 from ...probes.senders.send_result import NotDelivered, SendContext, SendFailure
 from ...probes.senders.subscriber_chat import ChatMessage, slack_document, teams_document
@@ -33,6 +34,7 @@ from ...storage.notifications.rows import Leased
 from ...storage.notifications.rules.delivery_retry import DeliveryOutcome
 from ...storage.notifications.rules.notification import BadPayload
 from ...storage.notifications.transactions.lease_deliveries import LeasedDelivery
+from ...storage.status_pages.rules.page_language import ENGLISH
 from ...storage.status_pages.rules.status_page import Visibility
 from ...storage.status_pages.rules.subscription import (
     CHATS,
@@ -100,10 +102,11 @@ class SubscriberDelivery:
         token = opened_token(to, self.keyring)
         opens = opened_page_token(to, self.keyring)
         page = addresses_at(base, to.page_slug, opens, to.page_domain)
-        if event.event == CONFIRM_EVENT:
-            await self._ask(event, to, page, token)
-        else:
-            await self._report(event, to, page, token)
+        with speaking(Reader(language=to.language or ENGLISH, chosen=to.language)):
+            if event.event == CONFIRM_EVENT:
+                await self._ask(event, to, page, token)
+            else:
+                await self._report(event, to, page, token)
 
     async def _ask(self, event: Leased, to: SubscriberRow, page: Addresses, token: str) -> None:
         if to.kind == SubscriberKind.MAIL:

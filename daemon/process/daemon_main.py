@@ -58,7 +58,12 @@ async def run_daemon(
     listening = inherited.listening if inherited else _listen(settings, role)
     # A started embedded server is available, or has a fault that waiting does not repair.
     answering = None if inherited else listening
-    startup = Startup(answering, stopping, waits=bool(settings.database.dsn))
+    startup = Startup(
+        answering,
+        stopping,
+        waits=bool(settings.database.dsn),
+        base_path=settings.server.base_path,
+    )
     process = _Process(settings, role, data_dir, listening, startup, inherited is not None)
     async with supervising() as supervisor:
         await supervisor.start([SIGNALS], stopping)

@@ -55,6 +55,7 @@ def options_of(settings: Settings, *, probes: bool, version: str) -> HttpOptions
         min_password_length=settings.local.min_password_length,
         login_rate_limit_per_minute=settings.local.login_rate_limit_per_minute,
         public_base_url=settings.server.public_base_url.rstrip("/"),
+        base_path=settings.server.base_path,
         mail=mail_of(settings),
         sign_on=sign_on_of(settings.oidc, settings.server),
         jwt_audience=settings.oidc.jwt_audience,

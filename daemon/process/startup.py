@@ -30,11 +30,17 @@ class Startup:
     """
 
     def __init__(
-        self, listening: socket.socket | None, stopping: trio.Event, *, waits: bool
+        self,
+        listening: socket.socket | None,
+        stopping: trio.Event,
+        *,
+        waits: bool,
+        base_path: str = "",
     ) -> None:
         self._listening = listening
         self._stopping = stopping
         self._waits = waits
+        self._base_path = base_path
         self._faults: tuple[str, ...] = ("starting",)
         self._over = trio.Event()
         self._closed = trio.Event()
@@ -47,7 +53,10 @@ class Startup:
             return None
 
         async def serve(task: ChildTask) -> None:
-            await serve_not_ready(listening, self._readiness, limits.serving(), self._over, task)
+            requests = limits.serving()
+            await serve_not_ready(
+                listening, self._readiness, requests, self._over, self._base_path, task
+            )
             self._closed.set()
             # A child that returns counts as failed.
             await trio.sleep_forever()

@@ -20,7 +20,8 @@ def print_ready(
     The message is one line of a JSON log, and text otherwise. It ignores `log.level`, because a
     generated password is shown only here.
     """
-    url = house.settings.server.public_base_url or (f"http://{address}" if address else "")
+    server = house.settings.server
+    url = server.public_base_url or (f"http://{address}{server.base_path}" if address else "")
     log.info("ready", extra={"role": house.role.value, "url": url})
     if is_further or not serves_console(house.role):
         return

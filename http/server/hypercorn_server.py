@@ -18,6 +18,7 @@ from ..monitors.routes.push import PING_PATH, PUSH_PATH
 from ..wire.app_context import AppContext, Readiness
 from ..wire.client_address import client_address, direct_client
 from ..wire.custom_domains import PageDomains
+from ..wire.own_paths import App, behind_base_path
 from . import health as ops
 from .app import largest_of, make_app
 from .asgi_middleware import RequestMiddleware
@@ -52,9 +53,9 @@ async def serve(
     """Serves until `context.stopping` is set. Starts with the address of `listening`."""
     routes = (*ops.ROUTES, *ROUTES) if with_api else ops.ROUTES
     app = ShortPath(cast("Any", make_app(context, routes)), context, routes)
-    own_hosts = context.options.own_hosts
-    domains = PageDomains(app, context.domains, own_hosts) if with_api else app
-    front = RequestMiddleware(
+    own_hosts, base_path = context.options.own_hosts, context.options.base_path
+    domains = PageDomains(app, context.domains, own_hosts, base_path) if with_api else app
+    guarded = RequestMiddleware(
         domains,
         context.requests,
         on_turned_away=partial(_count_turned_away, context),
@@ -64,6 +65,7 @@ async def serve(
         client_of=partial(_client_of, context),
         is_urgent=_is_urgent,
     )
+    front = behind_base_path(guarded, base_path)
     host, port = listening.getsockname()[:2]
     async with trio.open_nursery() as nursery:
         trusted = context.options.trusted_proxies
@@ -98,13 +100,15 @@ async def serve_not_ready(
     readiness: Callable[[], Readiness],
     requests: trio.CapacityLimiter,
     until: trio.Event,
+    base_path: str = "",
     task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serves on a duplicate of `listening` that the process is not ready, until `until`.
 
     A client that connects afterwards waits in the backlog of the socket for the real server.
     """
-    front = RequestMiddleware(make_not_ready_app(readiness), requests)
+    guarded = RequestMiddleware(make_not_ready_app(readiness), requests)
+    front = behind_base_path(guarded, base_path)
     config = _config(listening.dup(), ClientConnections())
     config.graceful_timeout = 0
     await _serve(front, config, until, task_status)
@@ -126,7 +130,7 @@ def _config(listening: socket.socket, connections: ClientConnections) -> Config:
 
 
 async def _serve(
-    front: RequestMiddleware,
+    front: App,
     config: Config,
     stopping: trio.Event,
     task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,

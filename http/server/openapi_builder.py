@@ -39,7 +39,7 @@ _WHO: Final = {
 _BY_TOKEN: Final = " The token in the query is accepted without a credential."
 
 
-def describe(routes: Iterable[Route]) -> Json:
+def describe(routes: Iterable[Route], base_path: str = "") -> Json:
     """Returns the document. Each route with `in_document` occurs exactly once."""
     told = [route for route in routes if route.in_document]
     schemas, components = _schemas(told)
@@ -53,7 +53,7 @@ def describe(routes: Iterable[Route]) -> Json:
     return {
         "openapi": "3.1.0",
         "info": _info(),
-        "servers": [{"url": "/"}],
+        "servers": [{"url": base_path or "/"}],
         "paths": paths,
         "components": {
             "schemas": components,

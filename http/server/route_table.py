@@ -80,19 +80,20 @@ from ..status_pages.routes import (
 from ..status_pages.routes import (
     page_subscriptions as subscriptions,
 )
+from ..wire.own_paths import base_path_now
 from ..wire.route import Request, Response, Route
 from .console_routes import ROUTES as PAGES
 from .openapi_builder import describe
 
 
 @cache
-def _document() -> bytes:
-    return msgspec.json.encode(describe(ROUTES))
+def _document(base_path: str) -> bytes:
+    return msgspec.json.encode(describe(ROUTES, base_path))
 
 
 async def _read_document(_ask: Request) -> Response:
     """Returns the OpenAPI document. It is here because the document covers all routes."""
-    return Response(body=_document())
+    return Response(body=_document(base_path_now()))
 
 
 ROUTES: Final[tuple[Route, ...]] = (

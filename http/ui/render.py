@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from ..wire.own_paths import with_base_path
 from ..wire.route import Response
 from .formatting import number
 from .shown_time import hours_shown, zone_name, zone_word
@@ -56,7 +57,7 @@ def environment_of(folder: Path) -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    return environment_of(_TEMPLATES).get_template(template).render(**values)
+    return with_base_path(environment_of(_TEMPLATES).get_template(template).render(**values))
 
 
 def page(template: str, *, status: int = 200, **values: Any) -> Response:

@@ -16,6 +16,7 @@ import trio
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
 from ...storage.status_pages.queries.status_page_domains import select_domains
+from .own_paths import WITHOUT_PREFIX
 
 log = logging.getLogger("leadline.custom_domains")
 
@@ -32,6 +33,11 @@ _ANYWHERE: Final = ("/api/v1/public/", "/static/", "/theme/", "/status/confirm/"
 # Health is known without the database: a host that is not known as a custom domain now shows it.
 _WITHOUT_DATABASE: Final = ("/healthz", "/readyz")
 _LEAVING: Final = "/status/unsubscribe/"
+# Answered with the path prefix of the installation and without: probes of a load balancer go to the
+# process, and jobs keep their push URL when the prefix is introduced.
+_WITHOUT_PREFIX: Final = ("/healthz", "/readyz", "/metrics")
+_PUSH: Final = "/api/v1/public/push/"
+_PUSHES: Final = (_PUSH, "/ping/")
 _NOT_THERE: Final = b'{"error":"not_found"}'
 
 Scope = dict[str, Any]
@@ -81,24 +87,32 @@ class PageDomains:
     """ASGI middleware that maps a request at a custom domain to the path of its status page.
 
     `own_hosts` are host names of the console. A page that has one of them since before it was
-    configured is not served there.
+    configured is not served there. With `base_path`, only custom domains are served without it.
     """
 
-    def __init__(self, app: App, domains: Domains, own_hosts: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        app: App,
+        domains: Domains,
+        own_hosts: Collection[str] = (),
+        base_path: str = "",
+    ) -> None:
         self._app = app
         self._domains = domains
         self._own_hosts = own_hosts
+        self._base_path = base_path
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         slug = None
-        # Paths that are the same under every name need no look-up. A push must not wait for the
-        # database before its receipt is noted.
-        if scope["type"] == "http" and not scope["path"].startswith(_ANYWHERE):
+        at_root = scope.get(WITHOUT_PREFIX, False)
+        if scope["type"] == "http" and not _needs_no_domain(scope["path"], at_root=at_root):
             slug = await self._slug_of(scope)
-        if slug is None:
+        if slug is None and (not at_root or _has_no_prefix(scope["path"])):
             await self._app(scope, receive, send)
             return
-        path = path_below(scope["path"], slug)
+        # With a path prefix, a custom domain is without it.
+        is_other = slug is None or (self._base_path != "" and not at_root)
+        path = None if is_other else path_below(scope["path"], slug or "")
         if path is None:
             await _not_there(send)
             return
@@ -111,6 +125,18 @@ class PageDomains:
         if scope["path"] in _WITHOUT_DATABASE:
             return self._domains.known_slug_of(host)
         return await self._domains.slug_of(host)
+
+
+def _needs_no_domain(path: str, *, at_root: bool) -> bool:
+    """Returns whether a path is the same under every name, so that it needs no look-up.
+
+    A push must not wait for the database before its receipt is noted.
+    """
+    return path.startswith(_PUSH if at_root else _ANYWHERE)
+
+
+def _has_no_prefix(path: str) -> bool:
+    return path in _WITHOUT_PREFIX or path.startswith(_PUSHES)
 
 
 def host_of(scope: Scope) -> str:

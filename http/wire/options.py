@@ -20,7 +20,9 @@ class HttpOptions:
     local_enabled: bool = True
     min_password_length: int = 10
     login_rate_limit_per_minute: int = 10
+    # Ends with `base_path`, the path prefix of the installation.
     public_base_url: str = ""
+    base_path: str = ""
     mail: MailSettings = field(default_factory=MailSettings)
     sign_on: OidcSettings = field(default_factory=OidcSettings)
     # Required audience of client tokens; empty: any audience.

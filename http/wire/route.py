@@ -10,6 +10,7 @@ import msgspec
 from ...storage.accounts.rules.access import Permission, Principal, Scope
 from .agent_credential import AgentCredential
 from .app_context import AppContext
+from .own_paths import base_path_now
 
 BODY_LARGEST = 1 << 20
 PUBLIC_BODY_LARGEST = 64 << 10
@@ -60,7 +61,8 @@ class Request:
     def base_url(self) -> str:
         """Address of the installation for links in answers, without a slash at the end."""
         host = self.headers.get("host", "")
-        return (self.context.options.public_base_url or f"http://{host}").rstrip("/")
+        here = f"http://{host}{base_path_now()}"
+        return (self.context.options.public_base_url or here).rstrip("/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

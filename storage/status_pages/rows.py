@@ -108,6 +108,7 @@ class PageRow(BrandedRow, frozen=True):
     claim_checked_at: Instant | None
     claim_reason: str | None
     time_zone: str
+    language: str
 
     @property
     def claim(self) -> DomainClaim | None:

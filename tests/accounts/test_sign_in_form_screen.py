@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from quart import Response
 
 from leadline.http.auth.passwords import Passwords
+from leadline.http.wire.own_paths import local_path
 from leadline.http.wire.route import FORM_FIELDS_MOST
-from leadline.http.wire.safe_redirect import local_path
 from tests.support.app.cast import Api
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

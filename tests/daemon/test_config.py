@@ -237,3 +237,13 @@ def test_single_sign_on_reports_its_keys_only_if_it_is_enabled(tmp_path: Path) -
         assert load(write(tmp_path, text), {}).server.public_base_url == "http://nas.lan:8080"
     enabled = faults(tmp_path, lan + '[oidc]\nenabled = true\nissuer = "http://idp.lan"\n')
     assert {fault.partition(":")[0] for fault in enabled} >= {"oidc.redirect_url", "oidc.issuer"}
+
+
+def test_the_public_address_and_the_path_prefix_are_compared(tmp_path: Path) -> None:
+    text = '[server]\nbase_path = "/leadline"\npublic_base_url = "https://apps.example.com"\n'
+    (found,) = faults(tmp_path, text)
+    assert found == ("server.public_base_url: must have the path of server.base_path, /leadline")
+    (found,) = faults(tmp_path, '[server]\nbase_path = "leadline/"\n')
+    assert found.startswith("server.base_path: must be empty or a path such as /leadline")
+    (found,) = faults(tmp_path, '[server]\nbase_path = "/status"\n')
+    assert found.startswith("server.base_path: must not begin with one of /api, ")

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from leadline.http.status_pages.public import page_text as words
 from leadline.http.status_pages.public.html_renderer import (
     history_html,
-    month_name,
     page_html,
     policy,
 )
+from leadline.http.status_pages.public.language import month_name
 from leadline.http.status_pages.public.urls import Addresses
 from leadline.storage.core.availability import figure
 from leadline.storage.core.instant import DAY, MINUTE, Instant

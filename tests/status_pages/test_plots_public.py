@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.http.status_pages.public import latency_plot
-from leadline.http.status_pages.public.latency_plot import WITHHELD, latency_item
+from leadline.http.status_pages.public.language import phrase
+from leadline.http.status_pages.public.latency_plot import latency_item
 from leadline.http.status_pages.public.uptime_bars import (
     COLUMN,
     bars,
@@ -227,4 +228,4 @@ def test_the_name_of_a_component_is_escaped_and_a_reason_replaces_the_plot() -> 
     for reason in LatencyWithheld:
         found = ComponentLatency(from_at=span.from_, until=span.until, withheld=reason)
         item = latency_item(str(UUID(int=1)), found, END)
-        assert (item.plot, item.text) == (None, WITHHELD[reason])
+        assert (item.plot, item.text) == (None, phrase(f"latency.{reason.value}"))

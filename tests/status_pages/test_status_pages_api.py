@@ -63,6 +63,7 @@ async def test_a_page_is_created_listed_read_edited_and_deleted(api: Api) -> Non
         "visibility": "listed",
         "branding": {"accent_color": "", "logo_url": "", "footer_text": "", "support_url": ""},
         "timezone": "UTC",
+        "language": "auto",
         "created_at": to_text(FROZEN_NOW),
         "updated_at": to_text(FROZEN_NOW),
     }

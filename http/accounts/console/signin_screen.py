@@ -16,8 +16,8 @@ from ...ui.render import page, redirect
 from ...ui.shell.error_pages import message_page
 from ...ui.shell.page_layout import outer_frame_of
 from ...wire.errors import Problem, problem_of
+from ...wire.own_paths import local_path
 from ...wire.route import Request, Response
-from ...wire.safe_redirect import local_path
 from ..routes.local_login import TOTP_REQUIRED, log_in, read_auth_config
 from ..schemas.accounts import AuthConfig, LoginRequest
 

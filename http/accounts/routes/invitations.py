@@ -90,7 +90,7 @@ async def _link(ask: Request) -> tuple[bytes | None, str | None]:
     if mailing.can_mail:
         return None, None
     token = new_link()
-    base = mailing.base_url or f"http://{ask.headers.get('host', '')}"
+    base = mailing.base_url or ask.base_url
     return digest(token), f"{base}/invitations/{token}"
 
 

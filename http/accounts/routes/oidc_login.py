@@ -43,8 +43,8 @@ from ...auth.jws import NotSigned
 from ...wire.app_context import AppContext
 from ...wire.errors import Problem
 from ...wire.local_credentials import cookie_of, identify_in
+from ...wire.own_paths import local_path
 from ...wire.route import Request, Response, Route
-from ...wire.safe_redirect import local_path
 from ...wire.session_cookie import client_text, new_secret, set_cookie
 from .auth_policy import configured_policy
 

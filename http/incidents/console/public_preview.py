@@ -31,7 +31,8 @@ from ....storage.status_pages.queries.status_pages import select_frame, select_p
 from ....storage.status_pages.rules.status_page import Incident, Update, Visibility
 from ....storage.status_pages.rules.subscription import notice_of
 from ...status_pages.public.emails import notice_subject
-from ...status_pages.public.page_text import POSTMORTEM, listed, open_mark, update_word
+from ...status_pages.public.language import listed, phrase
+from ...status_pages.public.page_text import open_mark, update_word
 from ...ui.formatting import count
 
 PAGES_MOST: Final = 20
@@ -144,8 +145,9 @@ async def read_postmortem_outside(
     uids = await select_pages_showing(tx, about, PAGES_MOST + 1)
     incident = _with(row, about, None, text, tx)
     found = [await _reading(tx, uid, incident) for uid in uids[:PAGES_MOST]]
+    word = phrase("incident.postmortem")
     readings = [
-        replace(one, is_outside=False, mark="up", word=POSTMORTEM, about="", subject="", told="")
+        replace(one, is_outside=False, mark="up", word=word, about="", subject="", told="")
         for one in found
         if one is not None
     ]

@@ -8,9 +8,11 @@ from typing import Final
 from msgspec import UNSET
 
 from ....probes.senders.mail_settings import MailSettings
+from ....probes.senders.public_address import outside_base_path
 from ....storage.notifications.queries.mail_settings import select_mail_shown
 from ....storage.notifications.transactions.put_mail import EDIT, put_mail
 from ...wire.app_context import AppContext
+from ...wire.errors import Problem
 from ...wire.mail_config import mailing_in
 from ...wire.route import Request, setting_routes
 from ...wire.schema import given
@@ -26,6 +28,9 @@ async def read(ask: Request) -> MailSettingsView:
 async def put(ask: Request) -> MailSettingsView:
     context, configured = ask.context, ask.context.options.mail
     settings = _settings(ask.body, configured)
+    fault = outside_base_path(settings.public_base_url, context.options.base_path)
+    if fault is not None:
+        raise Problem(f"public_base_url: {fault}")
     password = given(ask.body.smtp_password)
     async with context.pool.transaction("put_mail") as tx:
         await put_mail(tx, ask.who, settings, password, configured, context.keyring)

@@ -125,6 +125,12 @@ def _asked(query: EditorQuery, component: str) -> str:
     return f"?{urlencode(given)}" if given else ""
 
 
+_LANGUAGES: Final = (
+    ("auto", "That of the reader’s browser"),
+    ("en", "English"),
+    ("de", "German"),
+)
+
 # Forms that exist once per object. The object is part of the form name.
 _NAMED: Final = ("add-monitor", "add-service", "component")
 
@@ -137,6 +143,7 @@ async def _apply(ask: Request, form: str, name: str) -> str:
                 title=stripped(ask, "title"),
                 visibility=_visibility(ask),
                 timezone=stripped(ask, "timezone") or UNSET,
+                language=stripped(ask, "language") or UNSET,
             )
             await api.update(replace(ask, body=edit))
             return "main"
@@ -292,6 +299,7 @@ async def _render(ask: Request, query: EditorQuery, typed: PageInput = NOTHING_T
         found_most=FOUND_MOST,
         typed=typed,
         visibilities=WHO,
+        languages=_LANGUAGES,
         statuses=STATUS,
         components_most=COMPONENTS_MOST,
         title_longest=TITLE_LONGEST,

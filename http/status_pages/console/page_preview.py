@@ -9,12 +9,14 @@ from typing import Final
 from ....storage.engine.pools import Isolation
 from ....storage.status_pages.queries.branding import page_branding
 from ....storage.status_pages.queries.status_pages import select_page_facts
+from ....storage.status_pages.rules.page_language import ENGLISH
 from ....storage.status_pages.rules.status_page import Audience, render
 from ....storage.status_pages.transactions.edit_pages import page_token
 from ...ui.render import HEADERS, HTML
 from ...ui.shown_time import times_in_utc
 from ...wire.route import Request, Response, Route
 from ..public.html_renderer import page_html, policy
+from ..public.language import Reader, language_of, speaking
 from ..public.page_loader import addresses_of
 from .page_access import ONE, reached, route
 
@@ -30,7 +32,9 @@ async def render_page_preview(ask: Request) -> Response:
     told = render(facts, Audience.PUBLIC)
     framed = policy(branding).replace("frame-ancestors 'none'", "frame-ancestors 'self'")
     headers = {**HEADERS, "Content-Security-Policy": framed}
-    with times_in_utc():
+    language = language_of(found.shown.language, None, ENGLISH)
+    spoken = Reader(language, query=(), path=f"/status/{found.shown.slug}")
+    with times_in_utc(), speaking(spoken):
         body = page_html(told, branding, addresses, framed=True)
     return Response(body=body, headers=headers, content_type=HTML)
 

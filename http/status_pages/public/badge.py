@@ -4,19 +4,20 @@ from ....storage.status_pages.rules.status_page import Component, ComponentStatu
 from ...ui.formatting import NOTHING
 from ...ui.plots.badge import badge
 from . import page_text as words
+from .language import phrase
 
 
 def page_badge(page: Page) -> str:
     """Returns a badge with the worst status of the page."""
     status = page.summary.status
-    said = words.STATUS[status]
+    said = words.status_word(status)
     if page.summary.unmeasured and status is ComponentStatus.OPERATIONAL:
-        said = f"{said}, {page.summary.unmeasured} not measured"
+        said = f"{said}, {page.summary.unmeasured} {phrase('day.not_measured')}"
     return badge(page.title, said, words.MARK[status])
 
 
 def component_badge(component: Component) -> str:
-    return badge(component.name, words.STATUS[component.status], words.MARK[component.status])
+    return badge(component.name, words.status_word(component.status), words.MARK[component.status])
 
 
 def uptime_badge(component: Component) -> str:

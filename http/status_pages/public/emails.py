@@ -1,6 +1,6 @@
 """Messages to subscribers of a status page, with the words of the page."""
 
-from typing import Any, Final
+from typing import Any
 
 from ....probes.senders.subscriber_chat import ChatMessage
 from ....probes.senders.subscriber_mail import SubscriberMail
@@ -8,21 +8,24 @@ from ....storage.core.instant import to_text
 from ....storage.notifications.rules.notification import NOTICE_EVENT
 from ....storage.status_pages.rules.subscription import CONFIRM_EVENT, SubscriberNotice
 from ....storage.status_pages.transactions.tell_maintenance import MAINTENANCE_EVENT
-from .page_text import MAINTENANCE_STEP, exactly, listed, update_word
+from .language import listed, phrase, reader_now
+from .page_text import exactly, update_word
 from .urls import Addresses
-
-CONFIRM_LINK: Final = "Confirm subscription"
-INCIDENT_LINK: Final = "View the incident"
-PAGE_LINK: Final = "View the status page"
 
 
 def confirm_address(base: str, token: str) -> str:
-    return f"{base}/status/confirm/{token}"
+    return f"{base}/status/confirm/{token}{_in_language()}"
 
 
 def leave_address(base: str, token: str) -> str:
     """Returns the URL of the form that ends a subscription."""
-    return f"{base}/status/unsubscribe/{token}"
+    return f"{base}/status/unsubscribe/{token}{_in_language()}"
+
+
+def _in_language() -> str:
+    """Returns the query of a page in the language of its message."""
+    chosen = reader_now().chosen
+    return "" if chosen is None else f"?lang={chosen}"
 
 
 def one_click_address(base: str, token: str) -> str:
@@ -34,13 +37,13 @@ def confirm_letter(uid: str, to: str, page_title: str, base: str, token: str) ->
     return SubscriberMail(
         uid=uid,
         to=to,
-        subject=f"Confirm your subscription to {page_title}",
+        subject=phrase("mail.subject", title=page_title),
         paragraphs=(
-            f"You requested incident updates from {page_title}.",
-            "Confirm within 24 hours. If this was not you, ignore this e-mail.",
+            phrase("mail.asked", title=page_title),
+            phrase("mail.confirm"),
         ),
         link=confirm_address(base, token),
-        link_text=CONFIRM_LINK,
+        link_text=phrase("confirm.button"),
     )
 
 
@@ -53,7 +56,7 @@ def notice_letter(
         subject=notice_subject(page_title, notice.title),
         paragraphs=notice_paragraphs(notice),
         link=_link_of(notice, page),
-        link_text=INCIDENT_LINK if notice.step is None else PAGE_LINK,
+        link_text=_link_text(notice),
         thread=f"{notice.incident}.{page.slug}",
         leave=one_click_address(page.base, token),
         leave_page=leave_address(page.base, token),
@@ -66,10 +69,12 @@ def notice_subject(page_title: str, title: str) -> str:
 
 
 def notice_paragraphs(notice: SubscriberNotice) -> tuple[str, ...]:
-    about = f"Affects: {listed(notice.components)}." if notice.components else ""
+    about = phrase("affects", names=listed(notice.components)) if notice.components else ""
     if notice.step is not None and notice.ends_at is not None:
-        word = MAINTENANCE_STEP[notice.step]
-        when = f"From {exactly(notice.started_at)} to {exactly(notice.ends_at)}."
+        word = phrase(f"step.{notice.step.value}")
+        when = phrase(
+            "mail.when", **{"from": exactly(notice.started_at), "to": exactly(notice.ends_at)}
+        )
         return tuple(part for part in (f"{word}: {notice.title}", when, about) if part)
     parts = (f"{update_word(notice.status)}: {notice.title}", notice.body, about)
     return (*(part for part in parts if part), exactly(notice.at))
@@ -89,6 +94,10 @@ def confirm_document(
 def _link_of(notice: SubscriberNotice, page: Addresses) -> str:
     """Returns the page of the incident; a maintenance is on the status page itself."""
     return page.incident(notice.incident) if notice.step is None else page.page
+
+
+def _link_text(notice: SubscriberNotice) -> str:
+    return phrase("mail.incident" if notice.step is None else "mail.page")
 
 
 def _maintenance_document(
@@ -140,12 +149,12 @@ def notice_document(
 def confirm_chat(page_title: str, base: str, token: str) -> ChatMessage:
     """Returns the message to a channel that somebody subscribed. A member of it confirms."""
     return ChatMessage(
-        title=f"Confirm the subscription to {page_title}",
+        title=phrase("chat.subject", title=page_title),
         paragraphs=(
-            f"Somebody requested incident updates from {page_title} for this channel.",
-            "Confirm within 24 hours. If nobody here did, ignore this message.",
+            phrase("chat.asked", title=page_title),
+            phrase("chat.confirm"),
         ),
-        links=((confirm_address(base, token), CONFIRM_LINK),),
+        links=((confirm_address(base, token), phrase("confirm.button")),),
     )
 
 
@@ -156,8 +165,8 @@ def notice_chat(
         title=notice_subject(page_title, notice.title),
         paragraphs=notice_paragraphs(notice),
         links=(
-            (_link_of(notice, page), INCIDENT_LINK if notice.step is None else PAGE_LINK),
-            (leave_address(page.base, token), "Unsubscribe"),
+            (_link_of(notice, page), _link_text(notice)),
+            (leave_address(page.base, token), phrase("leave.button")),
         ),
     )
 

@@ -18,15 +18,8 @@ from markupsafe import Markup
 from ....storage.core.instant import Instant, to_datetime, to_text
 from ....storage.status_pages.rules.status_page import Incident, Page
 from ...ui.plots.xml_text import legal
-from .page_text import (
-    FEED_ABOUT,
-    IMPACT,
-    INCIDENT_STATUS,
-    POSTMORTEM,
-    exactly,
-    incident_line,
-    update_word,
-)
+from .language import phrase
+from .page_text import exactly, incident_line, update_word
 from .urls import Addresses
 
 JSON_VERSION: Final = "https://jsonfeed.org/version/1.1"
@@ -70,7 +63,7 @@ def feed_of(page: Page, addresses: Addresses, feed_url: str) -> Feed:
     return Feed(
         id=urlsplit(addresses.page)._replace(query="", fragment="").geturl(),
         title=legal(page.title),
-        about=FEED_ABOUT,
+        about=phrase("feed.about"),
         page_url=addresses.page,
         feed_url=feed_url,
         updated=max((entry.updated for entry in entries), default=page.updated_at),
@@ -83,7 +76,7 @@ def _entry(incident: Incident, addresses: Addresses) -> FeedEntry:
         id=incident.uid.urn,
         url=addresses.incident(incident.uid),
         title=legal(incident.title),
-        status=INCIDENT_STATUS[incident.status],
+        status=update_word(incident.status),
         published=incident.started_at,
         updated=_updated_at(incident),
         content=_content(incident),
@@ -97,10 +90,11 @@ def _updated_at(incident: Incident) -> Instant:
 
 def _content(incident: Incident) -> str:
     """Returns the status of the incident, its postmortem, then its updates, newest first."""
-    parts = [Markup("<p>{}. {}.</p>").format(incident_line(incident), IMPACT[incident.impact])]
+    impact = phrase(f"impact.{incident.impact.value}")
+    parts = [Markup("<p>{}. {}.</p>").format(incident_line(incident), impact)]
     found = incident.postmortem
     if found is not None:
-        parts.append(_entry_text(POSTMORTEM, found.published_at, found.body))
+        parts.append(_entry_text(phrase("incident.postmortem"), found.published_at, found.body))
     parts += [
         _entry_text(update_word(each.status), each.created_at, each.body)
         for each in reversed(incident.updates)

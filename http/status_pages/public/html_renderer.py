@@ -4,7 +4,6 @@ The HTML shows only data of the rendered page. The only external resource is the
 branding.
 """
 
-import calendar
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -26,10 +25,22 @@ from ....storage.status_pages.rules.status_page import (
     Visibility,
 )
 from ....storage.status_pages.rules.status_page_history import Month, months_shown
-from ...ui.formatting import Moment, clock, moment, utc_day
-from ...ui.formatting import day as day_name
+from ...ui.formatting import Moment, clock, moment
 from ...ui.render import POLICY, environment_of
+from ...wire.own_paths import with_base_path
 from . import page_text as words
+from .language import (
+    dated,
+    days_range,
+    listed,
+    many,
+    month_name,
+    phrase,
+    phrase_html,
+    reader_now,
+    utc_day,
+)
+from .language import day as day_name
 from .latency_plot import LatencyItem, latency_item
 from .uptime_bars import DAYS_KEPT, bars, is_plain
 from .urls import FEED_TYPES, Addresses
@@ -125,7 +136,7 @@ def page_html(
         latencies=[(part.name, part.latency.row) for part in parts if part.latency],
         past=[
             (name, [item for _, item in items])
-            for name, items in groupby(past, lambda one: words.dated(one[0]))
+            for name, items in groupby(past, lambda one: dated(one[0]))
         ],
         more=page.recent_more,
         framed=framed,
@@ -156,9 +167,9 @@ def history_html(
     """Returns the incidents of a month. `following` is the URL of the next part of the month."""
     known = months_shown(now)
     at = known.index(month.name)
-    count = len(incidents)
-    many = "No incidents" if not count else f"{count} incident{'s' * (count > 1)}"
-    scope = f"between {_ends(month, now)}."
+    ends = _ends(month, now)
+    some = many("history.some", len(incidents), **ends)
+    count = some if incidents else phrase("history.none", **ends)
     return _render(
         "history.html",
         title,
@@ -166,8 +177,7 @@ def history_html(
         addresses,
         listed=addresses.token is None,
         month=month_name(month.name),
-        count=many,
-        scope=scope,
+        count=count,
         incidents=[_incident(one, addresses, now) for one in incidents],
         following=following,
         later=_month_link(addresses, known[at - 1]) if at else None,
@@ -220,16 +230,12 @@ def incident_html(
         branding,
         addresses,
         listed=addresses.token is None,
-        incident=replace(item, about=f"Affects: {words.listed(names)}." if names else ""),
+        incident=replace(item, about=_affected(names)),
         is_open=incident.resolved_at is None,
     )
 
 
-_KINDS: Final = (
-    ("slack", "Slack: incoming webhook"),
-    ("teams", "Microsoft Teams: webhook of a workflow"),
-    ("webhook", "Webhook: returns the challenge"),
-)
+_KINDS: Final = ("slack", "teams", "webhook")
 
 
 def subscribe_html(
@@ -254,7 +260,7 @@ def subscribe_html(
         components=components,
         can_mail=can_mail,
         can_link=can_link,
-        kinds=_KINDS,
+        kinds=[(kind, phrase(f"subscribe.{kind}")) for kind in _KINDS],
         typed={"email": "", "url": "", "kind": "", **typed},
         chosen=chosen,
         wrong={"email": "", "url": "", "component": "", **wrong},
@@ -277,41 +283,39 @@ def text_html(
     )
 
 
-def month_name(name: str) -> str:
-    """Returns the month as text: `2026-06` is June 2026."""
-    year, _, month = name.partition("-")
-    return f"{_MONTHS[int(month) - 1]} {year}"
-
-
-_MONTHS: Final = calendar.month_name[1:]
+def _affected(names: Sequence[str]) -> str:
+    return phrase("affects", names=listed(names)) if names else ""
 
 
 def _month_link(addresses: Addresses, name: str) -> tuple[str, str]:
     return addresses.history(name), month_name(name)
 
 
-def _ends(month: Month, now: Instant) -> str:
+def _ends(month: Month, now: Instant) -> dict[str, str]:
     shown = month.shown
     last = Instant(shown.until - 1)
-    until = "now" if last >= now - now % DAY else day_name(last)
-    return f"{day_name(shown.from_)} and {until}"
+    until = phrase("history.now") if last >= now - now % DAY else day_name(last)
+    return {"from": day_name(shown.from_), "to": until}
 
 
 def _part(one: Component, now: Instant) -> ComponentItem:
     figure = words.figure_of(one)
     why = words.why_no_data(one)
-    note = " ".join(text for text in (one.description, f"No data: {why}." if why else "") if text)
+    note = " ".join(
+        text for text in (one.description, f"{phrase('no_data', why=why)}." if why else "") if text
+    )
     days = () if one.measured is None else one.measured.days
     said = [_day_text(day, now) for day in days]
     drawn = None
     if days and figure is not None:
-        label = f"{one.name}, {len(days)} days: {figure.text}, {figure.note}"
+        shown = {"figure": figure.text, "note": figure.note}
+        label = phrase("figure.of_days", name=one.name, n=len(days), **shown)
         drawn = bars(days, [name for name, _ in said], [text for _, text in said], label)
     return ComponentItem(
         name=one.name,
         group=one.group,
         mark=words.MARK[one.status],
-        status=words.STATUS[one.status],
+        status=words.status_word(one.status),
         note=note,
         figure=figure,
         bars=drawn,
@@ -328,29 +332,29 @@ def _latency(one: Component) -> LatencyItem | None:
 
 
 def _day_text(day: ComponentDay, now: Instant) -> tuple[str, str]:
-    return _named_day(day, is_today=day.day == now - now % DAY)
+    return _named_day(day, reader_now().language, is_today=day.day == now - now % DAY)
 
 
 @lru_cache(maxsize=DAYS_KEPT)
-def _named_day(day: ComponentDay, *, is_today: bool) -> tuple[str, str]:
-    """Returns the name of the day, and its trouble if any."""
+def _named_day(day: ComponentDay, _language: str, *, is_today: bool) -> tuple[str, str]:
+    """Returns the name of the day, and its trouble if any, in the language of the reader."""
     return utc_day(day.day), "" if is_plain(day) else words.day_text(day, is_today=is_today)
 
 
 def _rows(said: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Returns the days with trouble, latest first. Equal neighbours are one row."""
     if not said:
-        return [("all days", "not measured")]
+        return [(phrase("days.all"), phrase("day.not_measured"))]
     found: list[tuple[str, str]] = []
     for text, group in groupby(reversed(said), lambda item: item[1]):
         if not text:
             continue
         names = [name for name, _ in group]
-        days = names[0] if len(names) == 1 else f"{names[-1]} to {names[0]}"
+        days = names[0] if len(names) == 1 else days_range(names[-1], names[0])
         found.append((days, text))
     if any(not text for _, text in said):
-        others = "all other days" if found else f"all {len(said)} days"
-        found.append((others, "operational"))
+        others = phrase("days.all_others") if found else phrase("days.all_of", n=len(said))
+        found.append((others, phrase("days.operational")))
     return found
 
 
@@ -369,11 +373,11 @@ def _incident(
     ]
     if one.postmortem is not None:
         at = Moment(*_moment(one.postmortem.published_at, now))
-        said.insert(0, UpdateItem(at, "up", words.POSTMORTEM, one.postmortem.body))
+        said.insert(0, UpdateItem(at, "up", phrase("incident.postmortem"), one.postmortem.body))
     named = [] if page is None else [c.name for c in page.components if c.uid in one.components]
     return PublicIncidentItem(
         url=addresses.incident(one.uid),
-        about=f"Affects: {words.listed(named)}." if named else "",
+        about=_affected(named),
         title=one.title,
         mark=mark,
         line=words.incident_line(one),
@@ -385,12 +389,11 @@ def _incident(
 
 def _maintenance(one: Maintenance, page: Page) -> PublicMaintenanceItem:
     names = {each.uid: each.name for each in page.components}
-    about = words.listed([names[uid] for uid in one.components if uid in names])
     return PublicMaintenanceItem(
-        title=one.reason or words.PLANNED,
+        title=one.reason or phrase("line.planned"),
         running=words.is_running(one, page.updated_at),
         when=words.planned(one, page.updated_at),
-        about=f"Affects: {about}." if about else "",
+        about=_affected([names[uid] for uid in one.components if uid in names]),
     )
 
 
@@ -417,8 +420,11 @@ def _render(
             addresses=addresses,
             accent=branding.accent_color.removeprefix("#").lower(),
             feeds=_FEEDS if addresses.slug else [],
+            phrase=phrase_html,
+            lang=reader_now().language,
+            switches=reader_now().switches(),
             **values,
         )
     )
     # A lone surrogate cannot be encoded. No table can store one, so replacement is sufficient.
-    return text.encode(errors="replace")
+    return with_base_path(text).encode(errors="replace")

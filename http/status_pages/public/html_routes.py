@@ -31,15 +31,19 @@ from .html_renderer import (
     policy,
     widget_html,
 )
+from .language import speaking
 from .page_loader import (
-    HistoryQuery,
     LoadedPage,
+    ReaderMonthQuery,
+    ReaderQuery,
     TokenQuery,
     addresses_of,
+    in_language,
     kept_page,
     kept_reply,
     public_month,
     public_page,
+    reader_of,
 )
 from .statuspage_v2 import FORMS
 
@@ -50,7 +54,7 @@ REFRESH: Final = "60"
 _ANY_SITE: Final = {"Access-Control-Allow-Origin": "*"}
 
 
-class BadgeQuery(TokenQuery, frozen=True):
+class BadgeQuery(ReaderQuery, frozen=True):
     """Without a component, the badge is of the page. `uptime` requires a component."""
 
     component: UUID | None = None
@@ -65,7 +69,13 @@ async def read_page(ask: Request) -> Response:
         latency=True,
     )
     rules = policy(shown.branding)
-    return kept_reply(ask, answer, HTML, Content_Security_Policy=rules, Refresh=REFRESH)
+    return kept_reply(
+        ask, answer, HTML, Content_Security_Policy=rules, Refresh=REFRESH, **_said_in(shown)
+    )
+
+
+def _said_in(shown: LoadedPage) -> dict[str, str]:
+    return {"Content-Language": shown.reader.language}
 
 
 async def read_incident(ask: Request) -> Response:
@@ -83,8 +93,9 @@ async def read_incident(ask: Request) -> Response:
         raise Problem("not_found")
     addresses = addresses_of(ask, page, ask.query.token)
     names = affected_names(frame, found)
-    body = incident_html(page.title, branding, addresses, shown[0], names, now)
-    headers = {"Content-Security-Policy": policy(branding)}
+    with speaking(reader_of(ask, page.language)):
+        body = incident_html(page.title, branding, addresses, shown[0], names, now)
+        headers = in_language() | {"Content-Security-Policy": policy(branding)}
     if shown[0].resolved_at is None:
         headers["Refresh"] = REFRESH
     return Response(body=body, headers=headers, content_type=HTML)
@@ -95,18 +106,19 @@ async def read_history(ask: Request) -> Response:
         branding = await page_branding(tx, page.branding)
     addresses = addresses_of(ask, page, ask.query.token)
     following = shown.following and addresses.history(shown.month.name, shown.following)
-    body = history_html(
-        page.title, branding, addresses, shown.month, shown.incidents, following, tx.now
-    )
-    headers = {"Content-Security-Policy": policy(branding)}
+    with speaking(reader_of(ask, page.language)):
+        body = history_html(
+            page.title, branding, addresses, shown.month, shown.incidents, following, tx.now
+        )
+        headers = in_language() | {"Content-Security-Policy": policy(branding)}
     return Response(body=body, headers=headers, content_type=HTML)
 
 
 async def read_widget(ask: Request) -> Response:
-    answer, _ = await kept_page(
+    answer, shown = await kept_page(
         ask, "widget", lambda shown: widget_html(shown.page, shown.branding, shown.addresses)
     )
-    return kept_reply(ask, answer, HTML, Content_Security_Policy=WIDGET_POLICY)
+    return kept_reply(ask, answer, HTML, Content_Security_Policy=WIDGET_POLICY, **_said_in(shown))
 
 
 async def read_badge(ask: Request) -> Response:
@@ -167,7 +179,7 @@ ROUTES: Final = (
         action=_ANYBODY,
         handler=read_widget,
         summary="The first line of a status page, to be framed.",
-        query=TokenQuery,
+        query=ReaderQuery,
         short=True,
     ),
     page_route(
@@ -176,7 +188,7 @@ ROUTES: Final = (
         action=_ANYBODY,
         handler=read_page,
         summary="A status page for people.",
-        query=TokenQuery,
+        query=ReaderQuery,
         short=True,
     ),
     page_route(
@@ -185,7 +197,7 @@ ROUTES: Final = (
         action=_ANYBODY,
         handler=read_incident,
         summary="An incident on a status page, for people.",
-        query=TokenQuery,
+        query=ReaderQuery,
     ),
     page_route(
         method="GET",
@@ -193,6 +205,6 @@ ROUTES: Final = (
         action=_ANYBODY,
         handler=read_history,
         summary="A status page's incidents, a month at a time, for people.",
-        query=HistoryQuery,
+        query=ReaderMonthQuery,
     ),
 )

@@ -14,20 +14,16 @@ from ....storage.status_pages.rules.component_latency import (
     STEPS,
     ComponentLatency,
     LatencyPoint,
-    LatencyWithheld,
 )
-from ...ui.formatting import Moment, milliseconds
+from ...ui.formatting import Moment
 from ...ui.plots import svg
 from ...ui.plots.heartbeat_strip import stretches
 from ...ui.plots.latency import LatencyStep, ceiling
+from .language import milliseconds, phrase
 
 # Units of the drawing: a step is COLUMN wide.
 COLUMN: Final = 10
 HEIGHT: Final = 48
-WITHHELD: Final = {
-    LatencyWithheld.NOT_MEASURED: "Latency is not measured.",
-    LatencyWithheld.NO_RESULTS: "No latency: no successful check in the last 24 hours.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +42,25 @@ class LatencyItem:
 def latency_item(name: str, found: ComponentLatency, until: Moment) -> LatencyItem:
     """Returns the item. `name` is the name on the page, `until` the end of the plot."""
     if found.withheld is not None:
-        why = WITHHELD[found.withheld]
-        return LatencyItem(why, None, until, (why, "", f"0 of {STEPS}"))
+        why = phrase(f"latency.{found.withheld.value}")
+        return LatencyItem(why, None, until, (why, "", phrase("latency.measured", n=0, all=STEPS)))
     median = _median(found.points)
     highest = milliseconds(max(one.p95_ms for one in found.points))
-    text = f"Latency: median {median}, 95th percentile up to {highest}"
+    text = phrase("latency.text", median=median, highest=highest)
     gaps = STEPS - len(found.points)
-    label = f"{name}, 24 hours. {text}."
+    label = phrase("latency.label", name=name, text=text)
     if gaps:
-        label += f" {gaps} of {STEPS} half hours not measured."
-    measured = f"{len(found.points)} of {STEPS}"
-    return LatencyItem(text, _drawn(found, label), until, (median, f"up to {highest}", measured))
+        label += f" {phrase('latency.gaps', n=gaps, all=STEPS)}"
+    up_to = phrase("latency.up_to", highest=highest)
+    measured = phrase("latency.measured", n=len(found.points), all=STEPS)
+    return LatencyItem(text, _drawn(found, label), until, (median, up_to, measured))
 
 
 def _median(points: Sequence[LatencyPoint]) -> str:
     low, high = min(one.p50_ms for one in points), max(one.p50_ms for one in points)
-    return milliseconds(low) if low == high else f"{milliseconds(low)} to {milliseconds(high)}"
+    if low == high:
+        return milliseconds(low)
+    return phrase("latency.range", **{"from": milliseconds(low), "to": milliseconds(high)})
 
 
 def _drawn(found: ComponentLatency, label: str) -> Markup:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
 from zoneinfo import ZoneInfo
 
 from ....storage.core.availability import Withheld
@@ -20,17 +19,16 @@ from ....storage.status_pages.rules.page_month import (
     report_months,
 )
 from ....storage.status_pages.rules.status_page_history import MonthRefusal
-from ...ui.formatting import NOTHING, coverage, percent
+from ...ui.formatting import NOTHING
 from ...ui.render import HTML
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.schema import known
 from ..schemas.months import ComponentMonthReport, MonthFigures, PageMonthReport
 from .html_renderer import month_report_html, policy
-from .page_loader import addresses_of, public_page
-from .page_text import WITHHELD, length
-
-MANUAL: Final = "set manually"
+from .language import coverage, day_of_year, duration, percent, phrase, speaking
+from .page_loader import addresses_of, in_language, public_page, reader_of
+from .page_text import withheld_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,41 +110,43 @@ async def read_month_page(ask: Request) -> Response:
             month, found = await page_month(ask, tx, page)
             branding = await page_branding(tx, page.branding)
             is_over, now = month.span.until <= tx.now, tx.now
-    body = month_report_html(
-        page.title,
-        branding,
-        addresses_of(ask, page, ask.query.token),
-        month,
-        report_months(page.time_zone, now),
-        [_line(one, month) for one in found],
-        whole=is_over,
-    )
-    headers = {"Content-Security-Policy": policy(branding)}
+    with speaking(reader_of(ask, page.language)):
+        body = month_report_html(
+            page.title,
+            branding,
+            addresses_of(ask, page, ask.query.token),
+            month,
+            report_months(page.time_zone, now),
+            [_line(one, month) for one in found],
+            whole=is_over,
+        )
+        headers = in_language() | {"Content-Security-Policy": policy(branding)}
     return Response(body=body, headers=headers, content_type=HTML)
 
 
 def _span_text(covered: TimeSpan, zone: str) -> str:
     """Returns `1 December 2025 00:00 to 5 December 2025 00:00`, in the zone of the page."""
-    edges = (to_datetime(at).astimezone(ZoneInfo(zone)) for at in (covered.from_, covered.until))
-    return " to ".join(f"{at.day} {at:%B %Y %H:%M}" for at in edges)
+    edges = [to_datetime(at).astimezone(ZoneInfo(zone)) for at in (covered.from_, covered.until)]
+    first, last = (f"{day_of_year(at.date())} {at:%H:%M}" for at in edges)
+    return phrase("report.span", **{"from": first, "to": last})
 
 
 def _line(one: ComponentMonth, month: ReportMonth) -> MonthLine:
     name, found = one.component.name, one.figure
     if found is None:
-        return MonthLine(name, f"{NOTHING} {MANUAL}", NOTHING, NOTHING, NOTHING)
+        return MonthLine(name, f"{NOTHING} {phrase('report.manual')}", NOTHING, NOTHING, NOTHING)
     share = coverage(Fraction(str(found.availability.coverage)))
     availability = found.split.availability()
     if found.availability.withheld_reason is not None or availability is None:
-        why = WITHHELD[found.availability.withheld_reason or Withheld.NOTHING_MEASURED]
+        why = withheld_word(found.availability.withheld_reason or Withheld.NOTHING_MEASURED)
         return MonthLine(name, f"{NOTHING} {why}", NOTHING, NOTHING, share)
     covered = found.covered
     down, excluded = found.split.bad_us, found.split.excluded_us
     return MonthLine(
         name,
         percent(availability, found.sample),
-        length(down) if down else "none",
-        length(excluded) if excluded else "none",
+        duration(down) if down else phrase("report.none"),
+        duration(excluded) if excluded else phrase("report.none"),
         share,
         "" if covered is None or covered == month.span else _span_text(covered, month.zone),
     )

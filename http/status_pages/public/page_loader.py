@@ -30,6 +30,7 @@ from ....storage.status_pages.queries.status_pages import (
     select_page_facts,
 )
 from ....storage.status_pages.rules.branding import Branding
+from ....storage.status_pages.rules.page_language import AUTO
 from ....storage.status_pages.rules.status_page import (
     Audience,
     Incident,
@@ -43,8 +44,17 @@ from ...wire.content_encoding import takes_gzip
 from ...wire.cursor import read_cursor, write_cursor
 from ...wire.errors import Problem
 from ...wire.etags import is_known
+from ...wire.own_paths import base_path_now
 from ...wire.response_cache import FRESH_SECONDS, CachedResponse, LoadedContent
 from ...wire.route import Request, Response
+from .language import (
+    ENGLISH_READER,
+    Reader,
+    accepted_language,
+    language_of,
+    reader_now,
+    speaking,
+)
 from .urls import Addresses, addresses_at
 
 # Smallest body in bytes that is compressed. A smaller body fits in one packet anyway.
@@ -57,7 +67,17 @@ class TokenQuery(msgspec.Struct, frozen=True):
     token: str | None = None
 
 
-class FeedQuery(TokenQuery, frozen=True):
+class LanguageQuery(msgspec.Struct, frozen=True):
+    lang: Literal["en", "de"] | None = None
+
+
+class ReaderQuery(TokenQuery, frozen=True):
+    """`lang` is the language of the fixed words, by default that of the page or of the reader."""
+
+    lang: Literal["en", "de"] | None = None
+
+
+class FeedQuery(ReaderQuery, frozen=True):
     format: Literal["rss", "atom", "json"] = "rss"
 
 
@@ -72,6 +92,10 @@ class HistoryQuery(MonthQuery, frozen=True):
     token: str | None = None
 
 
+class ReaderMonthQuery(HistoryQuery, frozen=True):
+    lang: Literal["en", "de"] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedPage:
     """Data of a public response."""
@@ -79,6 +103,7 @@ class LoadedPage:
     page: Page
     branding: Branding
     addresses: Addresses
+    reader: Reader = ENGLISH_READER
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +151,38 @@ def is_open(page: StatusPageRow, token: str | None) -> bool:
 def addresses_of(ask: Request, page: StatusPageRow, token: str | None) -> Addresses:
     """Returns the URLs of a page. `token` is the one that the request used."""
     opens = token if page.token_hash is not None else None
-    return addresses_at(_base_of(ask), page.slug, opens, page.domain if _is_listed(page) else None)
+    domain = page.domain if _is_listed(page) else None
+    return addresses_at(_base_of(ask), page.slug, opens, domain, _chosen(ask))
+
+
+def _chosen(ask: Request) -> str | None:
+    """Returns the language of the URL; None on routes that have no words."""
+    chosen: str | None = getattr(ask.query, "lang", None)
+    return chosen
+
+
+def _accepted(ask: Request) -> str:
+    return accepted_language(ask.headers.get("accept-language", ""))
+
+
+def reader_of(ask: Request, setting: str) -> Reader:
+    """Returns the reader of a page. `setting` is the language of the page."""
+    if not hasattr(ask.query, "lang"):
+        return ENGLISH_READER
+    chosen = _chosen(ask)
+    given = msgspec.to_builtins(ask.query)
+    return Reader(
+        language=language_of(setting, chosen, _accepted(ask)),
+        chosen=chosen,
+        query=tuple((name, str(given[name])) for name in given if name != "lang" and given[name]),
+        path=ask.path,
+        varies=chosen is None and setting == AUTO,
+    )
+
+
+def in_language() -> dict[str, str]:
+    """Returns the headers of an answer in the language of the reader."""
+    return {"Content-Language": reader_now().language}
 
 
 def _is_listed(page: StatusPageRow) -> bool:
@@ -151,16 +207,24 @@ async def kept_page(
             branding = await page_branding(tx, page.branding)
         rendered = render(facts, Audience.PUBLIC)
         addresses = addresses_of(ask, page, ask.query.token)
-        shown = LoadedPage(rendered, branding, addresses)
+        reader = reader_of(ask, page.language)
+        shown = LoadedPage(rendered, branding, addresses, reader)
         # The render instant does not count as a change of content.
         said = replace(shown, page=replace(rendered, updated_at=Instant(0)))
-        return LoadedContent(said, lambda: write(shown))
+        return LoadedContent(said, lambda: _spoken(shown, write))
 
     token = ask.query.token
-    key = (ask.words["slug"], what, _base_of(ask), None if token is None else digest(token))
+    opened = None if token is None else digest(token)
+    spoken = (_chosen(ask), _accepted(ask)) if hasattr(ask.query, "lang") else None
+    key = (ask.words["slug"], what, _base_of(ask), base_path_now(), opened, spoken)
     answer = await ask.context.kept.answer(key, read)
     assert isinstance(answer.said, LoadedPage), "it is what was read"
     return answer, answer.said
+
+
+def _spoken(shown: LoadedPage, write: Callable[[LoadedPage], bytes]) -> bytes:
+    with speaking(shown.reader):
+        return write(shown)
 
 
 def kept_reply(ask: Request, answer: CachedResponse, content_type: str, **headers: str) -> Response:
@@ -174,7 +238,10 @@ def kept_reply(ask: Request, answer: CachedResponse, content_type: str, **header
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     packs = len(answer.body) >= PACKED_LEAST and takes_gzip(ask.headers)
     tag = answer.packed_tag if packs else answer.tag
-    named |= {"ETag": tag, "Cache-Control": f"{whose}, {fresh}", "Vary": "Accept-Encoding"}
+    reader = answer.said.reader if isinstance(answer.said, LoadedPage) else ENGLISH_READER
+    # No cache gives a reader the language of another.
+    varies = "Accept-Encoding, Accept-Language" if reader.varies else "Accept-Encoding"
+    named |= {"ETag": tag, "Cache-Control": f"{whose}, {fresh}", "Vary": varies}
     if is_known(ask.headers, tag):
         return Response(status=304, headers=named)
     if packs:

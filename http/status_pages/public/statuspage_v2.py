@@ -18,6 +18,7 @@ from ....storage.status_pages.rules.status_page import (
     PageSummaryState,
 )
 from . import page_text as words
+from .language import phrase
 from .urls import Addresses
 
 _STATUS: Final = {
@@ -184,7 +185,7 @@ def _maintenance(page: Page, one: Maintenance) -> Body:
     return {
         # Maintenance has no public id. Page, start and end identify it.
         "id": f"{page.slug}-{one.starts_at}-{one.over_at}",
-        "name": one.reason or words.PLANNED,
+        "name": one.reason or phrase("line.planned"),
         "status": "in_progress" if is_running else "scheduled",
         "impact": "maintenance",
         "scheduled_for": to_text(one.starts_at),

@@ -3,7 +3,8 @@
 A confirmation or an end requires a POST, because mail scanners follow links.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -17,8 +18,10 @@ from ....storage.status_pages.queries.status_page_subscribers import (
 )
 from ....storage.status_pages.queries.status_pages import select_bindings
 from ....storage.status_pages.rules.branding import Branding
+from ....storage.status_pages.rules.page_language import AUTO
 from ....storage.status_pages.rules.subscription import (
     CHATS,
+    COMPONENTS_CHOSEN_MOST,
     SubscriberKind,
     SubscriptionRequest,
     shown_address,
@@ -27,10 +30,17 @@ from ...ui.form_routes import page_route
 from ...ui.render import HTML
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_in
-from ...wire.route import Request, Response, Route
+from ...wire.route import Handler, Request, Response, Route
 from .html_renderer import policy, subscribe_html, text_html
-from .page_loader import TokenQuery, addresses_of, public_page
-from .page_text import listed
+from .language import listed, phrase, reader_now, speaking
+from .page_loader import (
+    LanguageQuery,
+    ReaderQuery,
+    addresses_of,
+    in_language,
+    public_page,
+    reader_of,
+)
 from .subscription_actions import confirm_subscription, end_subscription, request_subscription
 from .urls import Addresses
 
@@ -39,6 +49,21 @@ _CONFIRM: Final = "/status/confirm/{token}"
 _LEAVE: Final = "/status/unsubscribe/{token}"
 _FIELDS: Final = {"email": "email", "url": "url", "components": "component"}
 _NO_TRACE: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+
+
+def _in_language(handler: Callable[[Request], Awaitable[Response]]) -> Handler:
+    """Returns the handler, which answers in the language of the reader."""
+
+    async def answer(ask: Request) -> Response:
+        setting = AUTO
+        if "slug" in ask.words:
+            async with public_page(ask) as (_, page):
+                setting = page.language
+        with speaking(reader_of(ask, setting)):
+            reply = await handler(ask)
+            return replace(reply, headers={**reply.headers, **in_language()})
+
+    return answer
 
 
 async def show_form(ask: Request) -> Response:
@@ -50,26 +75,29 @@ async def send_form(ask: Request) -> Response:
     chosen = ask.form.get("component", [])
     field = "url" if typed.get("url") and not typed.get("email") else "email"
     if typed.get("url") and typed.get("email"):
-        return await _form(ask, ask.form, "url", "give either an e-mail address or a URL")
+        return await _form(ask, ask.form, "url", phrase("subscribe.both"))
     try:
         kind = SubscriberKind.MAIL if field == "email" else _kind(typed.get("kind", ""))
-        await request_subscription(ask, _asked(kind, typed.get(field, ""), chosen))
+        asked = _asked(kind, typed.get(field, ""), chosen)
+        await request_subscription(ask, replace(asked, language=reader_now().language))
     except Refused as refused:
         if refused.code != "invalid":
             raise
-        return await _form(ask, ask.form, refused.field, refused.message)
+        return await _form(ask, ask.form, refused.field, _fault_words(refused))
     except Problem as problem:
         if problem.code not in ("rate_limited", "mail_unavailable"):
             raise
-        return await _form(ask, ask.form, field, _WHY[problem.code], problem)
+        return await _form(ask, ask.form, field, phrase(f"subscribe.{problem.code}"), problem)
     async with public_page(ask) as (tx, page):
         branding = await page_branding(tx, page.branding)
         addresses = addresses_of(ask, page, ask.query.token)
+    asked_by = f"asked.{'chat' if kind in CHATS else field}"
     return _answer_text(
         branding,
         addresses,
         page.title,
-        *_ASKED["chat" if kind in CHATS else field],
+        phrase(f"{asked_by}.heading"),
+        phrase(f"{asked_by}.text"),
     )
 
 
@@ -86,27 +114,15 @@ def _asked(kind: SubscriberKind, address: str, chosen: Sequence[str]) -> Subscri
     return SubscriptionRequest(kind=kind, address=address, components=components or None)
 
 
-_ASKED: Final = {
-    "email": (
-        "Check your inbox",
-        "Check your inbox for a confirmation link. It expires in 24 hours. At most one e-mail"
-        " per address is sent in 10 minutes.",
-    ),
-    "chat": (
-        "Check your channel",
-        "We sent a confirmation link to the channel. It expires in 24 hours. At most one message"
-        " per URL is sent in 10 minutes.",
-    ),
-    "url": (
-        "Confirm your webhook",
-        "We sent a challenge to the URL; answer it to confirm. At most one challenge per URL"
-        " is sent in 10 minutes.",
-    ),
-}
-_WHY: Final = {
-    "rate_limited": "was requested too often; try again later",
-    "mail_unavailable": "cannot receive messages from this installation",
-}
+def _fault_words(refused: Refused) -> str:
+    """Returns the fault of a field in the language of the reader."""
+    if refused.field == "components":
+        most = COMPONENTS_CHOSEN_MOST
+        too_many = refused.message == f"must be at most {most}"
+        return phrase(
+            "subscribe.too_many_components" if too_many else "subscribe.bad_components", n=most
+        )
+    return phrase(f"subscribe.bad_{refused.field}")
 
 
 async def _form(
@@ -144,12 +160,13 @@ async def show_confirm(ask: Request) -> Response:
     found, branding = await _subscription(ask)
     if found is None or not found.can_confirm:
         return _gone(ask, branding)
-    of = f": {listed(found.chosen)}" if found.chosen else ""
-    address = shown_address(found.kind, found.address)
-    said = f"{address} will receive incident updates of {found.page_title}{of}."
-    heading = f"Confirm your subscription to {found.page_title}"
+    named = {"address": shown_address(found.kind, found.address), "title": found.page_title}
+    said = phrase("confirm.text", **named)
+    if found.chosen:
+        said = phrase("confirm.text_of", names=listed(found.chosen), **named)
+    heading = phrase("confirm.heading", title=found.page_title)
     return _answer_text(
-        branding, _home(ask), found.page_title, heading, said, "Confirm subscription"
+        branding, _home(ask), found.page_title, heading, said, phrase("confirm.button")
     )
 
 
@@ -162,20 +179,20 @@ async def confirm(ask: Request) -> Response:
             return _gone(ask, branding)
         if problem.code != "rate_limited":
             raise
-        said = "Too many confirmations from your network. Try again in 1 minute."
+        said = phrase("confirm.limited")
         return _answer_text(
             branding,
             _home(ask),
             "",
-            "Not confirmed",
+            phrase("confirm.not_confirmed"),
             said,
-            "Confirm subscription",
+            phrase("confirm.button"),
             status=problem.status,
             more=problem.headers,
         )
     assert found is not None, "it was confirmed"
-    said = "You receive messages on new incidents, updates and resolution."
-    return _answer_text(branding, _home(ask), found.page_title, "Subscription confirmed", said)
+    said = phrase("confirm.done_text")
+    return _answer_text(branding, _home(ask), found.page_title, phrase("confirm.done"), said)
 
 
 async def show_leave(ask: Request) -> Response:
@@ -184,12 +201,14 @@ async def show_leave(ask: Request) -> Response:
         return _gone(ask, branding)
     if found is None:
         return _answer_text(
-            branding, _home(ask), "", "You are not subscribed", "This subscription has ended."
+            branding, _home(ask), "", phrase("leave.none"), phrase("leave.none_text")
         )
     address = shown_address(found.kind, found.address)
-    said = f"{address} receives incident updates of {found.page_title}."
-    heading = "Unsubscribe from updates?"
-    return _answer_text(branding, _home(ask), found.page_title, heading, said, "Unsubscribe")
+    said = phrase("leave.text", address=address, title=found.page_title)
+    heading = phrase("leave.heading")
+    return _answer_text(
+        branding, _home(ask), found.page_title, heading, said, phrase("leave.button")
+    )
 
 
 async def leave(ask: Request) -> Response:
@@ -197,8 +216,8 @@ async def leave(ask: Request) -> Response:
     if kind_of(ask.words["token"]) is not TokenKind.SUBSCRIPTION:
         return _gone(ask, branding)
     await end_subscription(ask, ask.words["token"])
-    said = "This subscription has ended. You can subscribe again at any time."
-    return _answer_text(branding, _home(ask), "", "You are unsubscribed", said)
+    said = phrase("leave.done_text")
+    return _answer_text(branding, _home(ask), "", phrase("leave.done"), said)
 
 
 async def _subscription(ask: Request) -> tuple[Subscription | None, Branding]:
@@ -216,10 +235,9 @@ def _home(ask: Request) -> Addresses:
 
 
 def _gone(ask: Request, branding: Branding) -> Response:
-    said = (
-        "The link is unknown or has expired. Subscribe again on the status page to get a new one."
+    return _answer_text(
+        branding, _home(ask), "", phrase("gone.heading"), phrase("gone.text"), status=404
     )
-    return _answer_text(branding, _home(ask), "", "This link has expired", said, status=404)
 
 
 def _answer_text(
@@ -244,25 +262,26 @@ ROUTES: Final = (
         method="GET",
         path=_SUBSCRIBE,
         action=_ANYBODY,
-        handler=show_form,
+        handler=_in_language(show_form),
         summary="The form to subscribe to a status page.",
-        query=TokenQuery,
+        query=ReaderQuery,
     ),
     page_route(
         method="POST",
         path=_SUBSCRIBE,
         action=_ANYBODY,
-        handler=send_form,
+        handler=_in_language(send_form),
         summary="Subscribe to a status page.",
-        query=TokenQuery,
+        query=ReaderQuery,
     ),
     *(
         Route(
             method=method,
             path=path,
             action=_ANYBODY,
-            handler=handler,
+            handler=_in_language(handler),
             summary=summary,
+            query=LanguageQuery,
             body_ignored=method == "POST",
             page=True,
             in_document=False,

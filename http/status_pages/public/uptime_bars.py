@@ -16,6 +16,7 @@ from ....storage.core.sli import Split
 from ....storage.status_pages.rules.status_page import ComponentDay
 from ...ui.plots import svg
 from ...ui.plots.uptime_days import BEFORE, DOWN_LEAST, HEIGHT, bar, has_gap
+from .language import days_range
 
 # Past days do not change. A page of 50 components has 4 500 of them, each of about 600 bytes.
 DAYS_KEPT: Final = 10_000
@@ -36,7 +37,7 @@ def bars(
         if is_plain(days[at]):
             whole.append(_stretch(at, until))
         else:
-            name = names[at] if until - at == 1 else f"{names[at]} to {names[until - 1]}"
+            name = names[at] if until - at == 1 else days_range(names[at], names[until - 1])
             rest.append(_column(at, until, days[at], f"{name}: {said[at]}"))
     return svg.element(
         "svg",

@@ -1,5 +1,6 @@
 """URLs of a public page and its feeds, with the token of an unlisted page."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 from uuid import UUID
@@ -11,11 +12,13 @@ FEED_TYPES = {
 }
 
 
-def addresses_at(base: str, slug: str, token: str | None, domain: str | None) -> "Addresses":
+def addresses_at(
+    base: str, slug: str, token: str | None, domain: str | None, lang: str | None = None
+) -> "Addresses":
     """Returns the URLs of a page. A page domain is served over TLS only."""
     if domain is None or token is not None:
-        return Addresses(base, slug, token)
-    return Addresses(f"https://{domain}", slug, is_root=True)
+        return Addresses(base, slug, token, lang=lang)
+    return Addresses(f"https://{domain}", slug, is_root=True, lang=lang)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class Addresses:
     slug: str
     token: str | None = None
     is_root: bool = False
+    # Language that the reader chose.
+    lang: str | None = None
 
     @property
     def page(self) -> str:
@@ -51,13 +56,16 @@ class Addresses:
     @property
     def subscribe(self) -> str:
         """Returns a URL on the current host, because the policy allows forms only there."""
-        opens = f"?{urlencode({'token': self.token})}" if self.token else ""
-        return f"/status/{self.slug}/subscribe{opens}"
+        return self._with_query(f"/status/{self.slug}/subscribe", {})
 
     def feed(self, form: str) -> str:
         """Returns the URL of a feed. `form` is one of FEED_TYPES."""
         return self._at(f"/api/v1/public/status-pages/{self.slug}/feed", format=form)
 
     def _at(self, path: str, **query: str | None) -> str:
-        given = {name: value for name, value in {**query, "token": self.token}.items() if value}
-        return f"{self.base}{path}" + (f"?{urlencode(given)}" if given else "")
+        return self._with_query(f"{self.base}{path}", query)
+
+    def _with_query(self, url: str, query: Mapping[str, str | None]) -> str:
+        every = {**query, "token": self.token, "lang": self.lang}
+        given = {name: value for name, value in every.items() if value}
+        return url + (f"?{urlencode(given)}" if given else "")

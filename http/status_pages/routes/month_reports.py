@@ -20,7 +20,7 @@ from ..public.month_report import (
     read_month_page,
     read_public_month,
 )
-from ..public.page_loader import TokenQuery
+from ..public.page_loader import ReaderQuery, TokenQuery
 from ..schemas.months import PageMonthReport, ServiceMonthReport
 
 
@@ -31,6 +31,10 @@ class MonthReportQuery(msgspec.Struct, frozen=True):
 
 
 class PublicMonthReportQuery(TokenQuery, frozen=True):
+    month: str | None = None
+
+
+class MonthPageQuery(ReaderQuery, frozen=True):
     month: str | None = None
 
 
@@ -106,6 +110,6 @@ ROUTES: Final = (
         action=_ANYBODY,
         handler=read_month_page,
         summary="Uptime of the components in a calendar month, to read and to print.",
-        query=PublicMonthReportQuery,
+        query=MonthPageQuery,
     ),
 )

@@ -77,6 +77,7 @@ def _status_page_json(ask: Request, row: PageRow) -> StatusPage:
         unlisted_token=known(page_token(row, ask.context.keyring) if may_edit else None),
         branding=schemas.PageBranding(**asdict(row.branding)),
         timezone=row.time_zone,
+        language=row.language,
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
     )
@@ -150,6 +151,7 @@ async def update(ask: Request) -> StatusPage:
             context.keyring,
             _branding(body),
             given(body.timezone),
+            given(body.language),
         )
     return _status_page_json(ask, row)
 

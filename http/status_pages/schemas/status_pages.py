@@ -93,6 +93,7 @@ class StatusPage(Schema, frozen=True, kw_only=True):
     Without a project it belongs to the organization. `unlisted_token` opens an unlisted page and is
     present for editors. At its `domain` the page is the root. `domain_proof` is present for editors
     while the proof of another domain is missing. `timezone` is that of the months in its reports.
+    `language` is that of the fixed words: `auto` (that of the reader), `en` or `de`.
     """
 
     id: UUID
@@ -106,6 +107,7 @@ class StatusPage(Schema, frozen=True, kw_only=True):
     unlisted_token: str | UnsetType = UNSET
     branding: PageBranding
     timezone: str
+    language: str
     created_at: InstantText
     updated_at: InstantText
 
@@ -122,6 +124,7 @@ class UpdateStatusPage(RequestSchema, frozen=True, kw_only=True):
     visibility: Visibility | UnsetType = UNSET
     branding: PageBrandingRequest | UnsetType = UNSET
     timezone: str | UnsetType = UNSET
+    language: str | UnsetType = UNSET
 
 
 class PageDomain(RequestSchema, frozen=True, kw_only=True):

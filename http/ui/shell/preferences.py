@@ -7,8 +7,8 @@ from uuid import UUID
 from ....storage.accounts.rules.access import Need, Permission
 from ...wire.local_credentials import cookie_of
 from ...wire.options import HttpOptions
+from ...wire.own_paths import local_path
 from ...wire.route import Request, Response, Route
-from ...wire.safe_redirect import local_path
 from ..form_routes import page_route
 from ..form_values import value_of
 from ..render import redirect

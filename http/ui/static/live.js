@@ -164,7 +164,7 @@ async function ask() {
       cache: "no-store",
     });
     if (answer.status === 404) return sayGone();
-    if (new URL(answer.url).pathname === "/sign-in") return signedOut();
+    if (new URL(answer.url).pathname.endsWith("/sign-in")) return signedOut();
     // Another screen does not contain the rows of this one.
     if (answer.redirected) throw new Error("redirected");
     if (answer.status !== 304 && !answer.ok) throw new Error(`${answer.status}`);

@@ -24,13 +24,17 @@ const said = times.map((time) => time.textContent);
 const button = document.querySelector("[data-local]");
 const zone = document.querySelector("[data-zone]");
 
+const inUtc = zone?.textContent;
+const useLocal = button?.textContent;
+const locale = document.documentElement.lang === "en" ? "en-GB" : document.documentElement.lang;
+
 function show(isLocal) {
   const now = new Date();
   times.forEach((time, index) => {
     const at = new Date(time.dateTime);
     const clock = { hour: "2-digit", minute: "2-digit", timeZoneName: "short" };
     const day = at.toDateString() === now.toDateString() ? {} : { day: "numeric", month: "long" };
-    time.textContent = isLocal ? at.toLocaleString("en-GB", { ...day, ...clock }) : said[index];
+    time.textContent = isLocal ? at.toLocaleString(locale, { ...day, ...clock }) : said[index];
     const unit = time.nextSibling;
     if (unit?.nodeType === Node.TEXT_NODE && time.dataset.unit === undefined) {
       time.dataset.unit = unit.textContent.startsWith(" UTC") ? "1" : "";
@@ -41,8 +45,8 @@ function show(isLocal) {
     }
   });
   const name = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  zone.textContent = isLocal ? `Times are in ${name}.` : "Times are UTC.";
-  button.textContent = isLocal ? "Use UTC" : "Use my time zone";
+  zone.textContent = isLocal ? zone.dataset.localText.replace("%", name) : inUtc;
+  button.textContent = isLocal ? button.dataset.utcText : useLocal;
 }
 
 if (button && times.length) {

@@ -12,7 +12,8 @@ from ...engine.pools import Tx
 
 _COLUMNS: Final = """
 s.org, s.id, s.uid, s.page, g.uid, g.slug, g.title, g.visibility, n.domain, g.token_ciphertext,
-p.id, s.kind, s.address, s.confirmed_at, s.bounces, s.suspended_at, s.token_ciphertext, s.created_at
+p.id, s.kind, s.address, s.confirmed_at, s.bounces, s.suspended_at, s.token_ciphertext,
+s.created_at, case when g.language = 'auto' then s.language else g.language end
 """
 
 _FROM: Final = """
@@ -48,6 +49,8 @@ class SubscriberRow(msgspec.Struct, frozen=True):
     suspended_at: Instant | None
     token_ciphertext: bytes
     created_at: Instant
+    # That of the page, else of the form that asked; None if neither is known.
+    language: str | None
 
 
 async def select_subscribers_by_key(tx: Tx, keys: Sequence[SubscriberKey]) -> list[SubscriberRow]:

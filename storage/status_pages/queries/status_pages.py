@@ -23,7 +23,7 @@ from .status_page_maintenance import select_page_maintenance
 _COLUMNS: Final = """
 g.accent_color, g.logo_url, g.footer_text, g.support_url,
 g.org, g.id, g.uid, g.project, p.uid, g.slug, g.title, g.visibility, n.domain, g.token_hash,
-g.generation, g.updated_at, g.time_zone
+g.generation, g.updated_at, g.time_zone, g.language
 """
 _FROM: Final = """
 from status_pages g left join projects p on p.org = g.org and p.id = g.project
@@ -58,6 +58,7 @@ class StatusPageRow(BrandedRow, frozen=True):
     generation: int
     updated_at: Instant
     time_zone: str
+    language: str
 
 
 async def select_page_by_slug(tx: Tx, slug: str) -> StatusPageRow | None:

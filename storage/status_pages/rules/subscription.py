@@ -58,6 +58,8 @@ class SubscriptionRequest:
     kind: SubscriberKind
     address: str
     components: frozenset[UUID] | None = None
+    # Language of the form; None if the request had none.
+    language: str | None = None
 
 
 class SubscriberNotice(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ _COLUMNS = """
 g.accent_color, g.logo_url, g.footer_text, g.support_url,
 g.org, g.id, g.uid, o.uid, g.project, p.uid, g.slug, g.title, g.visibility, n.domain,
 g.token_ciphertext, g.generation, g.created_at, g.updated_at,
-n.token is not null, c.domain, c.token, c.checked_at, c.reason, g.time_zone
+n.token is not null, c.domain, c.token, c.checked_at, c.reason, g.time_zone, g.language
 """
 _FROM = """
 from status_pages g join organizations o on o.id = g.org
@@ -59,6 +59,11 @@ update status_pages set time_zone = %(zone)s, generation = generation + 1,
   updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
+_SET_LANGUAGE = """
+update status_pages set language = %(language)s, generation = generation + 1,
+  updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
 _RAISE = """
 update status_pages set generation = generation + 1, updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
@@ -90,6 +95,10 @@ async def lock_shared_page(tx: Tx, org: int, page: int) -> UUID | None:
 
 async def set_time_zone(tx: Tx, row: PageRow, zone: str) -> None:
     await tx.execute(_SET_ZONE, org=row.org, id=row.id, zone=zone, now=tx.now)
+
+
+async def set_language(tx: Tx, row: PageRow, language: str) -> None:
+    await tx.execute(_SET_LANGUAGE, org=row.org, id=row.id, language=language, now=tx.now)
 
 
 async def count_status_pages(tx: Tx, org: int) -> int:

@@ -28,11 +28,12 @@ select count(*) from (
 """
 _ASK: Final = """
 insert into subscribers (org, uid, page, kind, address, address_key, requested_components,
-  requested_at, token_hash, token_ciphertext, created_at)
+  language, requested_at, token_hash, token_ciphertext, created_at)
 values (%(org)s, %(uid)s, %(page)s, %(kind)s, %(address)s, %(address_key)s,
-  %(components)s::uuid[], at(%(now)s), %(hashed)s, %(sealed)s, at(%(now)s))
+  %(components)s::uuid[], %(language)s, at(%(now)s), %(hashed)s, %(sealed)s, at(%(now)s))
 on conflict (org, page, kind, address_key) do update
-  set requested_components = excluded.requested_components, requested_at = excluded.requested_at
+  set requested_components = excluded.requested_components, requested_at = excluded.requested_at,
+    language = coalesce(excluded.language, subscribers.language)
 returning id
 """
 _ADDRESSED: Final = """
@@ -97,6 +98,7 @@ async def ask_subscriber(
     address: str,
     address_key: str,
     components: Sequence[UUID] | None,
+    language: str | None,
     hashed: bytes,
     sealed: bytes,
 ) -> int:
@@ -113,6 +115,7 @@ async def ask_subscriber(
         address=address,
         address_key=address_key,
         components=None if components is None else list(components),
+        language=language,
         hashed=hashed,
         sealed=sealed,
         now=tx.now,

@@ -23,6 +23,7 @@ from ...incidents.rules.incident import title_fault
 from ..queries import status_pages as status_pages_queries
 from ..rows import PageRow
 from ..rules.branding import PageBranding, page_branding_fault
+from ..rules.page_language import language_fault
 from ..rules.status_page import Visibility
 from ..rules.status_page_edit import PAGES_OF_ORGANIZATION_MOST, PageDraft, page_faults
 from ..tables import status_pages
@@ -78,6 +79,7 @@ async def update_page(
     keyring: Keyring,
     branding: PageBranding | None = None,
     time_zone: str | None = None,
+    language: str | None = None,
 ) -> PageRow:
     """Edits a page. None leaves a field unchanged; an edit without changes is not written.
 
@@ -92,17 +94,22 @@ async def update_page(
         raise Refused("invalid", f"branding.{fault[0]}", fault[1])
     if time_zone is not None and not is_timezone(time_zone):
         raise Refused("invalid", "timezone", "must be the name of an IANA time zone")
+    spoken = before.language if language is None else language
+    expect("language", language_fault(spoken))
     zone = before.time_zone if time_zone is None else time_zone
     new_title = before.title if title is None else title
     shown = Visibility(before.visibility) if visibility is None else visibility
     own = before.branding if branding is None else branding
-    old = (before.title, before.visibility, before.branding, before.time_zone)
-    if (new_title, shown, own, zone) == old:
+    old = (before.title, before.visibility, before.branding, before.time_zone, before.language)
+    if (new_title, shown, own, zone, spoken) == old:
         return before
     target = page_target(before)
     if zone != before.time_zone:
         await status_pages.set_time_zone(tx, before, zone)
         target += f" timezone={zone}"
+    if spoken != before.language:
+        await status_pages.set_language(tx, before, spoken)
+        target += f" language={spoken}"
     if own != before.branding:
         await status_pages.update_branding(tx, before, own)
         target += " branding"

@@ -75,6 +75,7 @@ async def subscribe(
         address=asked.address,
         address_key=address_key(asked.kind, asked.address),
         components=None if asked.components is None else sorted(asked.components),
+        language=asked.language,
         hashed=digest(token),
         sealed=keyring.seal(token.encode(), token_place(uid)),
     )

@@ -1,0 +1,39 @@
+"""Rules of the public address of an installation, which links of messages begin with."""
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+LONGEST: Final = 100
+# First segments of paths that are also answered without the prefix, and of those at a custom
+# domain.
+TAKEN: Final = frozenset(
+    (
+        *("api", "badge.svg", "healthz", "history", "incidents", "metrics", "month", "ping"),
+        *("readyz", "static", "status", "subscribe", "theme", "widget"),
+    )
+)
+_FORM: Final = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
+
+
+def base_path_fault(text: str) -> str | None:
+    """Returns the reason to refuse a prefix; None if it is valid or empty."""
+    if not text:
+        return None
+    if len(text) > LONGEST or not _FORM.fullmatch(text):
+        return (
+            "must be empty or a path such as /leadline: at most"
+            f" {LONGEST} of the characters a-z, A-Z, 0-9, '-', '.', '_', '~' and '/', a '/' at the"
+            " beginning and none at the end, and no segment that begins with '.'"
+        )
+    if text.split("/")[1] in TAKEN:
+        return f"must not begin with one of /{', /'.join(sorted(TAKEN))}"
+    return None
+
+
+def outside_base_path(public_base_url: str, base: str) -> str | None:
+    """Returns the reason to refuse a public address; None if it is empty or has the prefix."""
+    if not public_base_url or not base:
+        return None
+    path = urlsplit(public_base_url).path.rstrip("/")
+    return None if path == base else f"must have the path of server.base_path, {base}"
