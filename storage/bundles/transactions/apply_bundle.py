@@ -53,11 +53,14 @@ from .bundle_context import (
     select_oncall,
 )
 from .stored_changes import revision_changes
+from .write_maintenance import compare_maintenance, write_maintenance
 from .write_monitors import Wanted, compare_monitors, write_monitors
+from .write_objectives import write_objectives
 from .write_oncall import compare_oncall, expect_room, write_oncall
 from .write_people import compare_people, write_people
 from .write_routes import compare_routes, write_routes
 from .write_services import compare_services, write_services
+from .write_settings import compare_settings, write_settings
 
 APPLY: Final = Permission(Need.PROJECT_ADMIN)
 # The plan that was shown is no longer the one that an application would follow.
@@ -152,12 +155,16 @@ async def write_bundle(
     oncall = await compare_oncall(tx, bundle, place, applied)
     wanted_services = await compare_services(tx, bundle, place, applied)
     routes = compare_routes(bundle, place, applied)
+    series = await compare_maintenance(tx, bundle, place, applied)
+    settings = await compare_settings(tx, bundle, place, applied)
     changes = [
         *people.changes,
         *oncall.changes,
         *wanted.changes,
         *wanted_services.changes,
         *routes.changes,
+        *series.changes,
+        *settings.changes,
     ]
     if applied.revision and applied.revision != revision_of(applied.path, changes):
         rule = "the project has changed since the plan was made: make a new plan"
@@ -170,6 +177,9 @@ async def write_bundle(
     await write_monitors(tx, together, bundle, place, wanted, applied, terms)
     await write_services(tx, place, wanted_services, applied, terms, is_plan=is_plan)
     await write_routes(tx, together, place, routes, applied)
+    await write_settings(tx, place, settings, applied, is_plan=is_plan)
+    await write_objectives(tx, bundle, place, wanted, applied, is_plan=is_plan)
+    await write_maintenance(tx, together, place, series, applied)
     counts = counts_of(changes)
     if not is_plan and applied.provider == API and counts.any_change:
         label, kept = applied.principal.label, revision_changes(changes)
