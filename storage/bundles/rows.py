@@ -111,5 +111,5 @@ class BundleRow(msgspec.Struct, frozen=True):
     monitors: int
     services: int
     oncall: int
-    # Settings of the project, and maintenance series.
+    # Settings of the project, maintenance series, and status pages.
     others: int = 0

@@ -30,6 +30,7 @@ class BundleRequest(RequestSchema, frozen=True, kw_only=True):
     services: Entries | UnsetType | None = UNSET
     routes: dict[str, Any] | UnsetType | None = UNSET
     maintenance: Entries | UnsetType | None = UNSET
+    status_pages: Entries | UnsetType | None = UNSET
     project_settings: dict[str, Any] | UnsetType | None = UNSET
 
 
@@ -45,6 +46,7 @@ class Bundle(Schema, frozen=True, kw_only=True):
     services: Entries | UnsetType = UNSET
     routes: dict[str, Any] | UnsetType = UNSET
     maintenance: Entries | UnsetType = UNSET
+    status_pages: Entries | UnsetType = UNSET
     project_settings: dict[str, Any] | UnsetType = UNSET
 
 
@@ -62,6 +64,7 @@ class BundleRelease(RequestSchema, frozen=True, kw_only=True):
     escalation_policies: list[str] | UnsetType = UNSET
     routes: list[str] | UnsetType = UNSET
     maintenance: list[str] | UnsetType = UNSET
+    status_pages: list[str] | UnsetType = UNSET
     project_settings: list[str] | UnsetType = UNSET
 
 
@@ -76,4 +79,5 @@ class ReleasedObjects(Schema, frozen=True, kw_only=True):
     escalation_policies: int
     routes: int
     maintenance: int
+    status_pages: int
     project_settings: int

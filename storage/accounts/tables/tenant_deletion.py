@@ -50,7 +50,8 @@ _OF = "org = %(org)s and project = any(%(projects)s::int[])"
 # The mark of an object that is gone counts no more.
 _STANDS = """
 (b.kind = 'project_settings' or exists (select from maintenance_series x
-  where x.org = b.org and x.uid = b.uid and x.ended_at is null))
+  where x.org = b.org and x.uid = b.uid and x.ended_at is null)
+  or exists (select from status_pages x where x.org = b.org and x.uid = b.uid))
 """
 # An orphan belongs to no bundle any more.
 _MANAGED = f"""

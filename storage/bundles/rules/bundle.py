@@ -38,6 +38,7 @@ from .bundle_oncall import (
     routes_fault,
     schedule_fault,
 )
+from .bundle_page import PAGES_MOST, PageEntry, page_fault
 from .bundle_people import PEOPLE_MOST, PersonEntry, expect_distinct, read_person
 from .bundle_settings import (
     SERIES_MOST,
@@ -138,6 +139,7 @@ SECTIONS: Final[dict[str, tuple[Kind, int, int]]] = {
     "services": ("service", 2, SERVICES_MOST),
     "routes": ("alert_routes", 3, 1),
     "maintenance": ("maintenance_series", 3, SERIES_MOST),
+    "status_pages": ("status_page", 3, PAGES_MOST),
     "project_settings": ("project_settings", 3, 1),
 }
 # Sections that are one object, with its only uid.
@@ -164,6 +166,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     escalation_policies: dict[str, PolicyEntry] = {}
     routes: dict[str, RoutesEntry] = {}
     maintenance: dict[str, MaintenanceEntry] = {}
+    status_pages: dict[str, PageEntry] = {}
     project_settings: dict[str, SettingsEntry] = {}
 
     @property
@@ -216,6 +219,7 @@ def read_bundle(document: object) -> Bundle:
         "monitors": partial(_monitor, form),
         "services": partial(_service, form),
         "maintenance": _maintenance,
+        "status_pages": _page,
     }
     found: dict[str, dict[str, Any]] = {
         section: {
@@ -372,6 +376,12 @@ def _maintenance(path: str, entry: dict[str, Any]) -> MaintenanceEntry:
     _read_durations(path, entry, entry.keys())
     found = _convert(path, entry, MaintenanceEntry)
     expect_entry(path, maintenance_fault(found))
+    return found
+
+
+def _page(path: str, entry: dict[str, Any]) -> PageEntry:
+    found = _convert(path, entry, PageEntry)
+    expect_entry(path, page_fault(found))
     return found
 
 

@@ -25,6 +25,7 @@ Kind = Literal[
     "alert_routes",
     "maintenance_series",
     "project_settings",
+    "status_page",
 ]
 # Pseudo-setting that reports the takeover of an entry that users edited.
 MANAGED_BY: Final = "managed_by"

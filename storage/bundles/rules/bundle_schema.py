@@ -12,6 +12,7 @@ from ...monitors.rules.monitor import MonitorType
 from ...services.rules.service_report import WINDOWS
 from .bundle import FORMATS, SECTIONS, SINGLE, MonitorEntry, ServiceEntry
 from .bundle_oncall import ChannelEntry, PolicyEntry, RoutesEntry, ScheduleEntry
+from .bundle_page import PageEntry
 from .bundle_people import PROPOSED_MOST, PersonEntry
 from .bundle_settings import MaintenanceEntry, SettingsEntry
 
@@ -47,6 +48,7 @@ def bundle_schema() -> dict[str, Any]:
         ServiceEntry,
         RoutesEntry,
         MaintenanceEntry,
+        PageEntry,
         SettingsEntry,
     ]
     of_entries, definitions = msgspec.json.schema_components(entries, ref_template="#/$defs/{name}")

@@ -65,6 +65,7 @@ _TABLES: Final[dict[Kind, tuple[str, LockRank]]] = {
     "person": ("bundle_people", LockRank.PROJECT),
     "project_settings": ("bundle_objects", LockRank.PROJECT),
     "maintenance_series": ("bundle_objects", LockRank.PROJECT),
+    "status_page": ("bundle_objects", LockRank.PROJECT),
     "service": ("services", LockRank.SERVICE),
     "monitor": ("monitors", LockRank.MONITOR),
     "escalation_policy": ("escalation_policies", LockRank.POLICY),

@@ -37,6 +37,7 @@ from .target_entries import select_targets_in_words
 from .write_maintenance import MAINTENANCE_DEFAULTS, select_series
 from .write_monitors import channels_in_words
 from .write_oncall import policies_in_words, schedules_in_words
+from .write_pages import brief_page, select_pages
 from .write_people import PERSON_DEFAULTS, row_in_words
 from .write_services import select_standing, service_words, words_of_members
 from .write_settings import SETTINGS_DEFAULTS, select_settings
@@ -81,6 +82,7 @@ async def export_bundle(
         "services": await _services(tx, place),
         "routes": oncall["routes"],
         "maintenance": await _maintenance(tx, place),
+        "status_pages": await _pages(tx, place),
         "project_settings": await _settings(tx, place),
     }
     head = {
@@ -108,6 +110,11 @@ def _format_of(found: dict[str, Any]) -> int:
 async def _maintenance(tx: Tx, place: BundleContext) -> dict[str, Any]:
     rows = exported_named(await select_series(tx, place), "maintenance")
     return {uid: brief(row.settings, MAINTENANCE_DEFAULTS) for uid, row in rows.items()}
+
+
+async def _pages(tx: Tx, place: BundleContext) -> dict[str, Any]:
+    rows = exported_named((await select_pages(tx, place))[0], "page")
+    return {uid: brief_page(row.settings, uid) for uid, row in rows.items()}
 
 
 async def _settings(tx: Tx, place: BundleContext) -> dict[str, Any]:

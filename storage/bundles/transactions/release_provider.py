@@ -11,10 +11,12 @@ from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import audit, demand
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..rules.bundle_diff import Kind
 from ..tables.bundle_files import delete_provider
 from ..tables.bundle_ownership import KINDS, release_marks
 from ..tables.bundle_people import delete_released_people
 
+OTHERS: Final[tuple[Kind, ...]] = ("project_settings", "maintenance_series", "status_page")
 ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 
@@ -23,7 +25,7 @@ class Released:
     """Numbers of released objects.
 
     `oncall` are channels, schedules, policies and route lists. `others` are the settings of
-    projects, and maintenance series.
+    projects, maintenance series, and status pages.
     """
 
     monitors: int
@@ -42,7 +44,7 @@ async def release_provider(tx: Tx, principal: Principal, provider: str) -> Relea
     numbers = {kind: await release_marks(tx, kind, provider) for kind in KINDS}
     await delete_released_people(tx)
     monitors, services = numbers.pop("monitor"), numbers.pop("service")
-    others = numbers.pop("project_settings") + numbers.pop("maintenance_series")
+    others = sum(numbers.pop(kind) for kind in OTHERS)
     released = Released(monitors, services, sum(numbers.values()), others)
     if not (await delete_provider(tx, provider) or released != Released(0, 0, 0, 0)):
         raise Refused("invalid", "provider", f"{provider[:64]!r} manages nothing")
