@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "keys": "Generate and rotate encryption keys.",
     "gate": "Query the release gate.",
     "bundle": "Keep a project in a file: plan, apply, export, import from other tools.",
+    "slo": "Export and import objectives: OpenSLO, Sloth and Pyrra.",
     "backup": "Write or verify a backup of the whole installation.",
     "restore": "Restore a backup into an empty store.",
     "change": "Record changes of a service.",

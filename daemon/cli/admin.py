@@ -128,6 +128,8 @@ def release(config_path: Path | None, name: str) -> None:
     _apply(read_settings(config_path), write)
     numbers = f"{released.monitors} monitors, {released.services} services"
     click.echo(f"released {numbers} and {released.oncall} on-call objects")
+    if released.others:
+        click.echo(f"and {released.others} other objects")
 
 
 def _hashed(password: str) -> str:

@@ -30,6 +30,7 @@ from .api_client import (
 )
 from .bundle_import import import_
 from .bundle_wait import ApplicationFailed, in_time, result_of
+from .exported_bundle import exported_bundle
 from .options import fail, print_out
 from .safe_text import shown, shown_json
 from .service_lookup import ResourceParam, find_project
@@ -111,7 +112,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the ra
 
 @click.group("bundle")
 def command() -> None:
-    """Keep a project's monitors, services and on-call objects in a file.
+    """Keep a project in a file: monitors, services, on-call, maintenance, pages.
 
     A bundle is YAML that declares the objects of a project. LEADLINE_URL,
     LEADLINE_TOKEN and LEADLINE_CA_FILE select the server and the token, as for
@@ -219,7 +220,7 @@ def _options(
 @click.option("--project", type=ResourceParam(), required=True, help="Project id or slug.")
 @timeout_option
 def export(organization: str | None, project: str, timeout_seconds: float) -> None:
-    """Print a project's monitors, services and on-call objects as a bundle.
+    """Print a project as a bundle.
 
     Applied to the same project it changes nothing. Secrets are blank, which keeps the stored
     values. Objects of file providers are omitted.
@@ -229,20 +230,7 @@ def export(organization: str | None, project: str, timeout_seconds: float) -> No
       leadline bundle export --project shop > shop.yaml
     Exit status: 0 printed, 1 failed, 2 usage error.
     """
-    client = read_server(os.environ).client()
-
-    async def ask() -> dict[str, Any]:
-        where = await find_project(client, project, organization)
-        answer = await client.ask("GET", f"/projects/{where}/bundle")
-        found = read_json(answer.body, dict[str, Any])
-        if answer.status != 200 or found is None:
-            raise NoResponse(refusal(answer))
-        return found
-
-    try:
-        document = within(timeout_seconds, ask)
-    except NoResponse as error:
-        raise fail(str(error)) from error
+    document = exported_bundle(organization, project, timeout_seconds)
     print_out(write_text(document).encode())
 
 

@@ -45,6 +45,34 @@ def read_yaml(data: bytes) -> Any:
         raise BadYaml("is no YAML") from error
 
 
+def read_documents(data: bytes, most: int) -> list[Any]:
+    """Returns the documents of a stream. The bounds are those of all of them together.
+
+    Raises:
+        BadYaml.
+    """
+    try:
+        _expect_shallow(yaml.parse(data, Loader=_LOADER))
+        loader = _LOADER(data)
+        found, nodes = list[Any](), 0
+        try:
+            while loader.check_node():
+                if len(found) == most:
+                    raise BadYaml("has too many documents: divide it")
+                node = loader.get_node()
+                nodes += _expect_bounded(node)
+                if nodes > NODES_MOST:
+                    raise BadYaml(f"has more than {NODES_MOST} values with all aliases expanded")
+                found.append(loader.construct_document(node))
+        finally:
+            loader.dispose()
+    except BadYaml:
+        raise
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadYaml("is no YAML") from error
+    return found
+
+
 def _expect_shallow(events: Iterable[yaml.Event]) -> None:
     """Checks the depth, and the number of values before they are in memory."""
     depth, count = 0, 0
@@ -60,8 +88,11 @@ def _expect_shallow(events: Iterable[yaml.Event]) -> None:
             raise BadYaml(f"has more than {NODES_MOST} values")
 
 
-def _expect_bounded(root: yaml.Node) -> None:
-    """Checks the size of the expanded document. A node inside itself would be infinite."""
+def _expect_bounded(root: yaml.Node) -> int:
+    """Checks the size of the expanded document, and returns its number of values.
+
+    A node inside itself would be infinite.
+    """
     sizes: dict[int, tuple[int, int]] = {}
     inside: set[int] = set()
 
@@ -89,7 +120,7 @@ def _expect_bounded(root: yaml.Node) -> None:
         sizes[key] = nodes, characters
         return sizes[key]
 
-    size_of(root)
+    return size_of(root)[0]
 
 
 def _inner(node: yaml.Node) -> Iterator[yaml.Node]:

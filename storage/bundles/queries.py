@@ -48,14 +48,22 @@ where org = %(org)s and project = %(project)s and path = %(path)s and revision =
 _OF_API = """
 where org = %(org)s and project = %(project)s and managed_by = %(api)s and orphaned_at is null
 """
+# The mark of an object that is gone counts no more.
+_STANDS = """
+(b.kind = 'project_settings' or exists (select from maintenance_series x
+  where x.org = b.org and x.uid = b.uid and x.ended_at is null)
+  or exists (select from status_pages x where x.org = b.org and x.uid = b.uid))
+"""
 _PATHS = f"""
-select path, sum(monitors)::int, sum(services)::int, sum(oncall)::int from (
+select path, sum(monitors)::int, sum(services)::int, sum(oncall)::int,
+  (count(*) - sum(monitors + services + oncall))::int from (
   select bundle_path as path, 1 as monitors, 0 as services, 0 as oncall from monitors {_OF_API}
   union all select bundle_path, 0, 1, 0 from services {_OF_API}
   union all select bundle_path, 0, 0, 1 from notification_channels {_OF_API}
   union all select bundle_path, 0, 0, 1 from oncall_schedules {_OF_API}
   union all select bundle_path, 0, 0, 1 from escalation_policies {_OF_API}
   union all select bundle_path, 0, 0, 1 from bundle_people {_OF_API}
+  union all select bundle_path, 0, 0, 0 from bundle_objects b {_OF_API} and {_STANDS}
   union all select bundle_path, 0, 0, 1 from alert_route_lists {_OF_API}) k
 group by path order by path
 """
@@ -122,14 +130,16 @@ async def select_attached(tx: Tx, org: int, project: int) -> dict[int, set[UUID]
     return found
 
 
-_CHANNELS_MANAGED = """
-select id from monitors where org = %(org)s and project = %(project)s and channels_managed
+_STATED = """
+select id, channels_managed, targets_managed from monitors
+where org = %(org)s and project = %(project)s and (channels_managed or targets_managed)
 """
 
 
-async def select_channels_managed(tx: Tx, org: int, project: int) -> set[int]:
-    """Returns the keys of the monitors whose channels a bundle states."""
-    return {key for (key,) in await tx.rows(_CHANNELS_MANAGED, org=org, project=project)}
+async def select_stated(tx: Tx, org: int, project: int) -> dict[int, tuple[bool, bool]]:
+    """Returns whether a bundle states channels and objectives, by the keys of monitors."""
+    rows = await tx.rows(_STATED, org=org, project=project)
+    return {key: (channels, targets) for key, channels, targets in rows}
 
 
 async def select_revisions(tx: Tx, org: int, project: int, most: int) -> list[RevisionRow]:

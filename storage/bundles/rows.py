@@ -1,5 +1,6 @@
 """Row structs of bundles that other features or layers use, and their constants."""
 
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -20,6 +21,19 @@ class BundlePersonRow(msgspec.Struct, frozen=True):
     bundle_uid: str | None
     bundle_path: str
     orphaned_at: Instant | None
+
+
+class ObjectRow(msgspec.Struct, frozen=True):
+    """Object without bundle columns of its own, with its settings as in a bundle."""
+
+    id: int
+    uid: UUID
+    name: str
+    settings: dict[str, Any]
+    managed_by: str = ""
+    bundle_uid: str | None = None
+    bundle_path: str = ""
+    orphaned_at: Instant | None = None
 
 
 class FileRow(msgspec.Struct, frozen=True):
@@ -97,3 +111,5 @@ class BundleRow(msgspec.Struct, frozen=True):
     monitors: int
     services: int
     oncall: int
+    # Settings of the project, maintenance series, and status pages.
+    others: int = 0

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import inspect
 
 # A name of a field, an index of a list, or the value of any key of a mapping.
+_KEY = "key` in `"
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(?:\d+|\.\.\.)\]")
 
 
@@ -23,6 +24,7 @@ def field_fault(text: str, kind: Any = None) -> tuple[str, str]:
     """
     said, _, place = text.partition(" - at `")
     said = said.replace("`", "")
+    is_key, place = place.startswith(_KEY), place.removeprefix(_KEY)
     path = place.rstrip("`").removeprefix("$")
     field = path.lstrip(".")
     missing, unknown = "Object missing required field ", "Object contains unknown field "
@@ -31,21 +33,25 @@ def field_fault(text: str, kind: Any = None) -> tuple[str, str]:
     if said.startswith(unknown):
         return f"{field}.{said.removeprefix(unknown)}".lstrip("."), "is not known here"
     if said.startswith(("Invalid enum value ", "Invalid value ")):
-        allowed = [] if kind is None else allowed_values(kind, path)
-        said = (
-            f"must be one of {', '.join(allowed)}" if allowed else "is not one of the known values"
-        )
+        allowed = [] if kind is None else allowed_values(kind, path, of_keys=is_key)
+        known = ", ".join(allowed) or "the known values"
+        said = f"must have only keys of {known}" if is_key else f"must be one of {known}"
+        if not allowed and not is_key:
+            said = "is not one of the known values"
     return field, said[:1].lower() + said[1:]
 
 
-def allowed_values(kind: Any, path: str) -> list[str]:
+def allowed_values(kind: Any, path: str, *, of_keys: bool = False) -> list[str]:
     """Returns the values of the enumeration at a path such as `.steps[0].type`, as in JSON.
 
-    Returns [] if there is none.
+    Returns [] if there is none. `of_keys` returns those of the keys of the mapping at the path.
     """
     found = list(_plain(_inspected(kind)))
     for step in _STEP.finditer(path):
         found = [inner for one in found for inner in _within(one, step[1])]
+    if of_keys:
+        maps = [one for one in found if isinstance(one, inspect.DictType)]
+        found = [key for one in maps for key in _plain(one.key_type)]
     values: dict[str, None] = {}
     for one in found:
         if isinstance(one, inspect.EnumType):

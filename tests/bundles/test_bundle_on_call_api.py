@@ -597,13 +597,13 @@ async def test_support_hours_of_an_earlier_format_stay(api: Api) -> None:
             await call(api, "PUT", f"{path}/support-hours", hours)
         assert (await call(api, "GET", path))["service"]["support_hours"] == HOURS
     stated = {**named, "support_hours": HOURS}
-    assert await applied(api, bundle(services={"shop": stated})) == {"shop": "unchanged"}
+    assert await applied(api, bundle(services={"shop": stated})) == {"shop": "update"}
     answer = await call(api, "PUT", f"{path}/support-hours", other, 409)
     assert answer == {"error": "managed_by_file"}
     cleared = {**named, "support_hours": {}}
     assert await applied(api, bundle(services={"shop": cleared})) == {"shop": "update"}
     assert "support_hours" not in (await call(api, "GET", path))["service"]
-    assert await applied(api, bundle(services={"shop": named})) == {"shop": "unchanged"}
+    assert await applied(api, bundle(services={"shop": named})) == {"shop": "update"}
     await call(api, "PUT", f"{path}/support-hours", other)
 
 

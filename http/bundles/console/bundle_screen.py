@@ -402,6 +402,7 @@ def _bundle(row: BundleRow) -> tuple[str, str]:
     objects = [count(row.monitors, "monitor")] if row.monitors else []
     objects += [count(row.services, "service")] if row.services else []
     objects += [count(row.oncall, "on-call object")] if row.oncall else []
+    objects += [count(row.others, "other object")] if row.others else []
     return name_of(row.path), ", ".join(objects)
 
 
@@ -423,6 +424,9 @@ def _summary(document: dict[str, Any]) -> str:
     sections = ("people", "channels", "schedules", "escalation_policies")
     oncall = sum(len(document.get(name, {})) for name in sections) + ("routes" in document)
     also += [count(oncall, "on-call object")] if oncall else []
+    others = len(document.get("maintenance", {})) + len(document.get("status_pages", {}))
+    others += "project_settings" in document
+    also += [count(others, "other object")] if others else []
     return " and ".join([", ".join([said, *also[:-1]]), *also[-1:]])
 
 

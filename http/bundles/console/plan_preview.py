@@ -38,7 +38,7 @@ _WORDS: Final = {
 # A stored revision has the number of orphans of all kinds.
 _ORPHANED: Final = "orphaned"
 # An orphan of another kind keeps its settings, since what refers to it would page nobody.
-_DISABLED_KINDS: Final = ("monitor", "service")
+_DISABLED_KINDS: Final = ("monitor", "service", "maintenance_series")
 _LEFT: Final = ("to leave to people", "left to people")
 _TAKEN: Final = ("to take over", "taken over")
 _ACTIONS: Final = {

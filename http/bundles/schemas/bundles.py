@@ -29,6 +29,9 @@ class BundleRequest(RequestSchema, frozen=True, kw_only=True):
     monitors: Entries | UnsetType | None = UNSET
     services: Entries | UnsetType | None = UNSET
     routes: dict[str, Any] | UnsetType | None = UNSET
+    maintenance: Entries | UnsetType | None = UNSET
+    status_pages: Entries | UnsetType | None = UNSET
+    project_settings: dict[str, Any] | UnsetType | None = UNSET
 
 
 class Bundle(Schema, frozen=True, kw_only=True):
@@ -42,12 +45,15 @@ class Bundle(Schema, frozen=True, kw_only=True):
     monitors: Entries
     services: Entries | UnsetType = UNSET
     routes: dict[str, Any] | UnsetType = UNSET
+    maintenance: Entries | UnsetType = UNSET
+    status_pages: Entries | UnsetType = UNSET
+    project_settings: dict[str, Any] | UnsetType = UNSET
 
 
 class BundleRelease(RequestSchema, frozen=True, kw_only=True):
     """Objects to release, by their uids in the bundle. Without a list, all of the bundle.
 
-    The uid of the alert routes is `routes`.
+    The uid of the alert routes is `routes`, and that of the settings of the project is `project`.
     """
 
     people: list[str] | UnsetType = UNSET
@@ -57,6 +63,9 @@ class BundleRelease(RequestSchema, frozen=True, kw_only=True):
     schedules: list[str] | UnsetType = UNSET
     escalation_policies: list[str] | UnsetType = UNSET
     routes: list[str] | UnsetType = UNSET
+    maintenance: list[str] | UnsetType = UNSET
+    status_pages: list[str] | UnsetType = UNSET
+    project_settings: list[str] | UnsetType = UNSET
 
 
 class ReleasedObjects(Schema, frozen=True, kw_only=True):
@@ -69,3 +78,6 @@ class ReleasedObjects(Schema, frozen=True, kw_only=True):
     schedules: int
     escalation_policies: int
     routes: int
+    maintenance: int
+    status_pages: int
+    project_settings: int

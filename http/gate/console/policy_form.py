@@ -9,6 +9,8 @@ from functools import partial
 from typing import Final, Literal
 from uuid import UUID
 
+from ....storage.accounts.queries.object_marks import select_mark
+from ....storage.accounts.transactions.object_marks import SETTINGS
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.gate.queries.gate_policies import select_governing, select_policy
@@ -26,6 +28,7 @@ from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import WINDOWS
 from ....storage.services.transactions.lock_service import EDIT
+from ...ui.bundle_notice import MANAGED_SAID, Managed, managed
 from ...ui.form_inputs import NONE, FieldFault, typed_of
 from ...ui.form_routes import form_route
 from ...ui.form_values import stripped, whole_number
@@ -49,6 +52,7 @@ _GONE: Final = "Another user deleted the policy. Your input is kept: save to cre
 _NOT_DELETED: Final = {
     _CONFLICT: "Another user changed the policy. The current version is shown.",
     "not_configured": "Another user deleted the policy.",
+    "managed_by_file": MANAGED_SAID,
 }
 # Initial draft: it blocks on certain facts and warns of risks.
 _USUAL: Final = {
@@ -83,6 +87,7 @@ class PolicyFormData:
     service: ServiceRow | None
     own: GatePolicyRow | None
     inherited: GatePolicyRow | None
+    managed: Managed | None = None
 
     @property
     def revision(self) -> str:
@@ -135,6 +140,8 @@ async def _refused(ask: Request, refused: Refused) -> Response:
         if refused.code not in _NOT_DELETED:
             raise refused
         return _render(form, _shown(form), fault=FieldFault("", _NOT_DELETED[refused.code]))
+    if refused.code == "managed_by_file":
+        return _render(form, typed, fault=FieldFault("", MANAGED_SAID))
     if refused.code != _CONFLICT:
         return _render(form, typed, fault=_fault(refused))
     typed = {**typed, "revision": form.revision}
@@ -251,7 +258,12 @@ async def _form(ask: Request) -> PolicyFormData:
         inherited = None
         if service is not None and own is None:
             inherited = await select_governing(tx, org, project, service.id)
-    return PolicyFormData(frame, service, own, inherited)
+        if service is None:
+            mark = await select_mark(tx, org, project, SETTINGS, ask.ids["projectID"])
+            notice = None if mark is None else managed(mark, orphan_works=True)
+        else:
+            notice = managed(service) if service.gate_managed else None
+    return PolicyFormData(frame, service, own, inherited, notice)
 
 
 async def _service(ask: Request, tx: Tx) -> ServiceRow | None:
@@ -292,6 +304,7 @@ def _render(
         tried=tried,
         saved=document_lines(form.own.document) if form.own and is_overtaken else (),
         fault=fault,
+        managed=form.managed,
     )
 
 

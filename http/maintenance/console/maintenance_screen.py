@@ -10,7 +10,9 @@ from uuid import UUID
 
 import msgspec
 
+from ....storage.accounts.queries.object_marks import select_marks
 from ....storage.accounts.rules.access import Need, Permission
+from ....storage.accounts.transactions.object_marks import SERIES
 from ....storage.core.instant import MINUTE, Instant, from_text
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
@@ -323,6 +325,7 @@ async def _render(ask: Request, typed: MaintenanceInput) -> Response:
         frame = await frame_of(ask, tx)
         rows = await select_maintenances_of(tx, org, project, LISTED_MOST)
         series = await select_series_of(tx, org, project)
+        marks = await select_marks(tx, org, project, SERIES)
         uids = {one.monitor_uid for one in (*rows, *series) if one.monitor_uid is not None}
         names = await select_names_of(tx, org, uids)
         now = tx.now
@@ -333,7 +336,7 @@ async def _render(ask: Request, typed: MaintenanceInput) -> Response:
         first=summary(rows, names, now),
         drawn=drawn(rows, names, now),
         groups=groups(rows, names, now),
-        series=series_lines(series, names),
+        series=series_lines(series, names, marks),
         typed=typed,
     )
 

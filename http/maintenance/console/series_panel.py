@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from ....storage.accounts.queries.object_marks import ObjectMark
 from ....storage.core.instant import SECOND, Instant
 from ....storage.core.refusal import Refused
 from ....storage.maintenance.rows import SeriesRow
 from ....storage.maintenance.rules import Recurrence
 from ....storage.maintenance.transactions.extend_series import SeriesPlan
 from ....storage.maintenance.transactions.plan_maintenance import Plan
+from ...ui.bundle_notice import Managed, managed
 from ...ui.data_table import exact
 from ...ui.formatting import setting
 from ...ui.shown_time import zone_word
@@ -33,6 +35,7 @@ class SeriesItem:
     words: str
     rule: str
     note: str
+    managed: Managed | None
 
 
 def series_plan(plan: Plan, rule: str, zone: str, now: Instant) -> SeriesPlan:
@@ -58,11 +61,13 @@ def is_there(rows: Sequence[SeriesRow], plan: SeriesPlan) -> bool:
     )
 
 
-def series_lines(rows: Sequence[SeriesRow], names: Mapping[UUID, str]) -> list[SeriesItem]:
-    return [_item(row, names) for row in rows]
+def series_lines(
+    rows: Sequence[SeriesRow], names: Mapping[UUID, str], marks: Mapping[UUID, ObjectMark]
+) -> list[SeriesItem]:
+    return [_item(row, names, marks.get(row.uid)) for row in rows]
 
 
-def _item(row: SeriesRow, names: Mapping[UUID, str]) -> SeriesItem:
+def _item(row: SeriesRow, names: Mapping[UUID, str], mark: ObjectMark | None) -> SeriesItem:
     name = "The whole project"
     if row.monitor_uid is not None:
         name = names.get(row.monitor_uid, "A monitor")
@@ -72,4 +77,7 @@ def _item(row: SeriesRow, names: Mapping[UUID, str]) -> SeriesItem:
     note = f"for {setting(row.duration_seconds)}, {since}, by {zone}"
     if row.reason:
         note += f". {row.reason}"
-    return SeriesItem(row.uid, name, known, "" if known else row.rrule, note)
+    notice = None if mark is None else managed(mark, orphan_works=True)
+    if notice is not None:
+        note += f". {notice.text}"
+    return SeriesItem(row.uid, name, known, "" if known else row.rrule, note, notice)

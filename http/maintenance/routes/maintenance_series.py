@@ -99,5 +99,6 @@ ROUTES: Final = (
         summary="End recurring maintenance; future windows are cancelled, begun ones stay.",
         tag="maintenance_series",
         status=204,
+        also=(409,),
     ),
 )

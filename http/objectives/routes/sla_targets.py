@@ -155,6 +155,7 @@ ROUTES: Final = (
         tag="sla_targets",
         body=SetMonitorTarget,
         answer=SLATarget,
+        also=(409,),
     ),
     Route(
         method="GET",
@@ -178,6 +179,7 @@ ROUTES: Final = (
         query=TargetQuery,
         body=SetProjectTarget,
         answer=SLATarget,
+        also=(409,),
     ),
     Route(
         method="DELETE",
@@ -189,6 +191,7 @@ ROUTES: Final = (
         tag="sla_targets",
         query=TargetQuery,
         status=204,
+        also=(409,),
     ),
     Route(
         method="PUT",
@@ -200,5 +203,6 @@ ROUTES: Final = (
         tag="sla_targets",
         body=ReportWeekly,
         answer=ReportedWeekly,
+        also=(409,),
     ),
 )

@@ -8,6 +8,7 @@ from ....storage.core.refusal import Refused
 from ....storage.status_pages.rules.status_page import COMPONENTS_MOST
 from ....storage.status_pages.rules.status_page_edit import PAGES_OF_ORGANIZATION_MOST
 from ....storage.status_pages.transactions.lock_bindings import BINDING_NOT_FOUND
+from ...ui.bundle_notice import MANAGED_SAID
 from ...ui.formatting import number
 
 _LABELS: Final = {
@@ -25,6 +26,7 @@ _LABELS: Final = {
     "support_url": "Support",
 }
 _SAID: Final = {
+    "managed_by_file": ("", MANAGED_SAID),
     "slug_taken": ("slug", "Slug is already in use."),
     "domain_taken": ("domain", "Domain is already in use."),
     "page_quota": (

@@ -13,8 +13,11 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
+from ....storage.accounts.queries.object_marks import select_mark
 from ....storage.accounts.rules.access import Scope, sees
+from ....storage.accounts.transactions.object_marks import PAGE
 from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
 from ....storage.incidents.rules.incident import TITLE_LONGEST
 from ....storage.status_pages.queries.branding import shown_branding
 from ....storage.status_pages.queries.status_page_components import (
@@ -26,7 +29,7 @@ from ....storage.status_pages.queries.status_page_sources import (
     select_bound_names,
     select_found,
 )
-from ....storage.status_pages.rows import ComponentRow
+from ....storage.status_pages.rows import ComponentRow, PageRow
 from ....storage.status_pages.rules.branding import FOOTER_LONGEST, Branding
 from ....storage.status_pages.rules.component_latency import PLOTS_MOST, measures_latency
 from ....storage.status_pages.rules.page_domain import DOMAIN_LONGEST
@@ -36,6 +39,7 @@ from ....storage.status_pages.rules.status_page_edit import (
     DESCRIPTION_LONGEST,
 )
 from ....storage.status_pages.transactions.edit_components import move_component
+from ...ui.bundle_notice import Managed, managed
 from ...ui.form_values import stripped, uuid_in
 from ...ui.render import POLICY, page, redirect
 from ...ui.shell.page_layout import PageLayout, frame_of
@@ -94,6 +98,7 @@ class PageEditorData:
     bound: Mapping[UUID, str]
     found: Sequence[BindableSource]
     installation: Branding
+    managed: Managed | None
 
 
 async def render_page_editor(ask: Request) -> Response:
@@ -308,6 +313,8 @@ async def _render(ask: Request, query: EditorQuery, typed: PageInput = NOTHING_T
         domain_longest=DOMAIN_LONGEST,
         proof=domain_proof_item(found.row, ask.context.options, ask.context.clock()),
         snippets=_snippets(found.address),
+        managed=facts.managed,
+        fixed=facts.managed is not None and facts.managed.is_read_only,
     )
     return replace(reply, headers={**reply.headers, "Content-Security-Policy": FRAMES})
 
@@ -350,7 +357,15 @@ async def _select_facts(ask: Request, find: str | None) -> PageEditorData:
             await select_bound_names(tx, row.org, row.id),
             hits,
             await shown_branding(tx),
+            await _managed(tx, row),
         )
+
+
+async def _managed(tx: Tx, row: PageRow) -> Managed | None:
+    if row.project is None:
+        return None
+    mark = await select_mark(tx, row.org, row.project, PAGE, row.uid)
+    return None if mark is None else managed(mark, orphan_works=True)
 
 
 def _item(ask: Request, facts: PageEditorData, row: ComponentRow) -> EditableComponentItem:

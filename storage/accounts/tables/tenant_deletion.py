@@ -47,6 +47,12 @@ where p.org = %(org)s and (%(project)s::int is null or p.id = %(project)s)
 _END_ORGANIZATION = "update organizations set deleting_since = null where id = %(org)s"
 _NEXT_PROJECT = "select id from projects where org = %(org)s order by id limit 1"
 _OF = "org = %(org)s and project = any(%(projects)s::int[])"
+# The mark of an object that is gone counts no more.
+_STANDS = """
+(b.kind = 'project_settings' or exists (select from maintenance_series x
+  where x.org = b.org and x.uid = b.uid and x.ended_at is null)
+  or exists (select from status_pages x where x.org = b.org and x.uid = b.uid))
+"""
 # An orphan belongs to no bundle any more.
 _MANAGED = f"""
 select kind, name, managed_by, uid, count(*) over () from (
@@ -61,7 +67,10 @@ select kind, name, managed_by, uid, count(*) over () from (
   select 'escalation policy', name, managed_by, orphaned_at, uid from escalation_policies
   where {_OF}
   union all
-  select 'alert routes', '', managed_by, orphaned_at, uid from alert_route_lists where {_OF}) o
+  select 'alert routes', '', managed_by, orphaned_at, uid from alert_route_lists where {_OF}
+  union all
+  select replace(kind, '_', ' '), coalesce(bundle_uid, ''), managed_by, orphaned_at, uid
+  from bundle_objects b where {_OF} and {_STANDS}) o
 where managed_by <> '' and orphaned_at is null
 order by kind, name, uid limit %(most)s
 """

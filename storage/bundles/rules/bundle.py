@@ -20,7 +20,6 @@ from ...core.refusal import Refused
 from ...core.slug import is_slug
 from ...monitors.rules.fields import MonitorFields, new_fields
 from ...monitors.rules.monitor import MonitorType
-from ...objectives.rules import RULES_MOST
 from ...services.rules.service_policy import ServicePolicies
 from .bundle_diff import Kind
 from .bundle_oncall import (
@@ -39,7 +38,21 @@ from .bundle_oncall import (
     routes_fault,
     schedule_fault,
 )
+from .bundle_page import PAGES_MOST, PageEntry, page_fault
 from .bundle_people import PEOPLE_MOST, PersonEntry, expect_distinct, read_person
+from .bundle_settings import (
+    SERIES_MOST,
+    SETTINGS_UID,
+    GatePolicyEntry,
+    MaintenanceEntry,
+    SettingsEntry,
+    TargetEntry,
+    WindowText,
+    gate_fault,
+    maintenance_fault,
+    settings_fault,
+    targets_fault,
+)
 
 MONITORS_MOST: Final = 5_000
 SERVICES_MOST: Final = 1_000
@@ -70,7 +83,7 @@ class MonitorEntry(_NewFields, frozen=True, kw_only=True):
 
     References are uids in the bundle, or slugs or ids of monitors of the project.
     `escalation_policy` and `channels` are names or ids, in format 3 also uids. Without `channels`,
-    people attach them.
+    people attach them; without `sla_targets`, people set the objectives.
     """
 
     type: MonitorType
@@ -79,6 +92,7 @@ class MonitorEntry(_NewFields, frozen=True, kw_only=True):
     config: dict[str, Any] = {}
     escalation_policy: str = ""
     channels: list[str] | UnsetType = UNSET
+    sla_targets: dict[WindowText, TargetEntry] | UnsetType = UNSET
 
 
 class AlertingEntry(BundleEntry, frozen=True, kw_only=True):
@@ -89,22 +103,6 @@ class AlertingEntry(BundleEntry, frozen=True, kw_only=True):
     page_on_unknown: bool = False
     confirm_evaluations: int = 2
     renotify_seconds: int = 0
-
-
-class BurnRuleEntry(BundleEntry, frozen=True, kw_only=True):
-    long_window_seconds: int
-    short_window_seconds: int
-    threshold: float
-    severity: Literal["page", "ticket"]
-    runbook_url: str = ""
-
-
-class TargetEntry(BundleEntry, frozen=True, kw_only=True):
-    """SLO of a bundle entry. Without `burn_rules` it has no rules."""
-
-    objective: float
-    burn_alert_enabled: bool = False
-    burn_rules: list[BurnRuleEntry] = []
 
 
 class ServiceEntry(BundleEntry, frozen=True, kw_only=True):
@@ -125,8 +123,9 @@ class ServiceEntry(BundleEntry, frozen=True, kw_only=True):
     sli: list[str] = []
     policies: ServicePolicies = ServicePolicies()
     alerting: AlertingEntry = AlertingEntry()
-    sla_targets: dict[Literal["24h", "7d", "30d", "90d"], TargetEntry] = {}
+    sla_targets: dict[WindowText, TargetEntry] = {}
     support_hours: SupportHoursEntry | UnsetType = UNSET
+    gate_policy: GatePolicyEntry | UnsetType | None = UNSET
 
 
 # The sections with their kind, the first format that has each, and its bound. The order is that of
@@ -139,7 +138,12 @@ SECTIONS: Final[dict[str, tuple[Kind, int, int]]] = {
     "monitors": ("monitor", 1, MONITORS_MOST),
     "services": ("service", 2, SERVICES_MOST),
     "routes": ("alert_routes", 3, 1),
+    "maintenance": ("maintenance_series", 3, SERIES_MOST),
+    "status_pages": ("status_page", 3, PAGES_MOST),
+    "project_settings": ("project_settings", 3, 1),
 }
+# Sections that are one object, with its only uid.
+SINGLE: Final = {"routes": ROUTES_UID, "project_settings": SETTINGS_UID}
 FORMATS: Final = (1, 2, 3)
 
 
@@ -147,7 +151,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     """Parsed bundle. `organization` and `project` are slugs or ids.
 
     `stated` are the sections that it decides about. Objects of other sections are left alone.
-    `routes` is empty, or has the one entry ROUTES_UID.
+    A section of SINGLE is empty, or has the one entry.
     """
 
     format: int
@@ -161,6 +165,9 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     schedules: dict[str, ScheduleEntry] = {}
     escalation_policies: dict[str, PolicyEntry] = {}
     routes: dict[str, RoutesEntry] = {}
+    maintenance: dict[str, MaintenanceEntry] = {}
+    status_pages: dict[str, PageEntry] = {}
+    project_settings: dict[str, SettingsEntry] = {}
 
     @property
     def named(self) -> list[tuple[Kind, str]]:
@@ -211,6 +218,8 @@ def read_bundle(document: object) -> Bundle:
         "escalation_policies": _policy,
         "monitors": partial(_monitor, form),
         "services": partial(_service, form),
+        "maintenance": _maintenance,
+        "status_pages": _page,
     }
     found: dict[str, dict[str, Any]] = {
         section: {
@@ -227,6 +236,8 @@ def read_bundle(document: object) -> Bundle:
     expect_distinct(found.get("people", {}))
     if given.get("routes") is not None:
         found["routes"] = {ROUTES_UID: _routes(given["routes"])}
+    if given.get("project_settings") is not None:
+        found["project_settings"] = {SETTINGS_UID: _settings(given["project_settings"])}
     return Bundle(
         format=form,
         organization=_text(given, "organization"),
@@ -289,9 +300,12 @@ def _entries(
 
 
 def _monitor(form: int, path: str, entry: dict[str, Any]) -> MonitorEntry:
-    if "channels" in entry and form < FORMATS[-1]:
-        raise _wrong(f"{path}.channels", f"needs format {FORMATS[-1]}")
+    _expect_format(path, entry, form, "channels", "sla_targets")
     _read_durations(path, entry, entry.keys())
+    targets = entry.get("sla_targets")
+    if isinstance(targets, Mapping):
+        entry["sla_targets"] = targets = dict(cast("Mapping[str, Any]", targets))
+        _read_nested_durations(f"{path}.sla_targets", targets)
     config = entry.get("config")
     spec = spec_of(str(entry.get("type")))
     if isinstance(config, Mapping) and spec is not None:
@@ -305,7 +319,15 @@ def _monitor(form: int, path: str, entry: dict[str, Any]) -> MonitorEntry:
     _bound_references(path, depends_on=found.depends_on, channels=channels)
     if "" in channels:
         raise _wrong(f"{path}.channels", "must not name an empty text")
+    if found.sla_targets is not UNSET:
+        expect_entry(path, targets_fault("sla_targets", found.sla_targets))
     return found
+
+
+def _expect_format(path: str, entry: Mapping[str, Any], form: int, *names: str) -> None:
+    for name in names if form < FORMATS[-1] else ():
+        if name in entry:
+            raise _wrong(f"{path}.{name}", f"needs format {FORMATS[-1]}")
 
 
 def _person(path: str, entry: dict[str, Any]) -> PersonEntry:
@@ -340,16 +362,36 @@ def _routes(given: object) -> RoutesEntry:
     return found
 
 
+def _settings(given: object) -> SettingsEntry:
+    if not isinstance(given, Mapping):
+        raise _wrong("project_settings", "must be a mapping of settings")
+    settings = dict(cast("Mapping[str, Any]", given))
+    _read_nested_durations("project_settings", settings)
+    found = _convert("project_settings", settings, SettingsEntry)
+    expect_entry("project_settings", settings_fault(found))
+    return found
+
+
+def _maintenance(path: str, entry: dict[str, Any]) -> MaintenanceEntry:
+    _read_durations(path, entry, entry.keys())
+    found = _convert(path, entry, MaintenanceEntry)
+    expect_entry(path, maintenance_fault(found))
+    return found
+
+
+def _page(path: str, entry: dict[str, Any]) -> PageEntry:
+    found = _convert(path, entry, PageEntry)
+    expect_entry(path, page_fault(found))
+    return found
+
+
 def _service(form: int, path: str, entry: dict[str, Any]) -> ServiceEntry:
-    if "support_hours" in entry and form < FORMATS[-1]:
-        raise _wrong(f"{path}.support_hours", f"needs format {FORMATS[-1]}")
+    _expect_format(path, entry, form, "support_hours", "gate_policy")
     _read_nested_durations(path, entry)
     found = _convert(path, entry, ServiceEntry)
     _bound_references(path, depends_on=found.depends_on, monitors=found.monitors, sli=found.sli)
-    for window, target in found.sla_targets.items():
-        if len(target.burn_rules) > RULES_MOST:
-            field = f"{path}.sla_targets.{window}.burn_rules"
-            raise _wrong(field, f"must have at most {RULES_MOST} entries")
+    expect_entry(path, targets_fault("sla_targets", found.sla_targets))
+    expect_entry(path, gate_fault("gate_policy", found.gate_policy))
     return found
 
 

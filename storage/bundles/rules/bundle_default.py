@@ -31,6 +31,7 @@ _OF_SERVICE: Final = {
     "policies": {},
     "alerting": {},
     "support_hours": {"timezone": "", "windows": []},
+    "gate_policy": None,
 }
 _NESTED: Final = {
     "policies": to_builtins(written_policies(Policies())),

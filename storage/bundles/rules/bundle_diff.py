@@ -16,7 +16,16 @@ from ...core.instant import Instant
 # Provider of bundles applied over the API. File providers cannot have this name.
 API: Final = "api"
 Kind = Literal[
-    "person", "monitor", "service", "channel", "schedule", "escalation_policy", "alert_routes"
+    "person",
+    "monitor",
+    "service",
+    "channel",
+    "schedule",
+    "escalation_policy",
+    "alert_routes",
+    "maintenance_series",
+    "project_settings",
+    "status_page",
 ]
 # Pseudo-setting that reports the takeover of an entry that users edited.
 MANAGED_BY: Final = "managed_by"

@@ -10,11 +10,19 @@ from ....probes.check.registry import spec_of
 from ...monitors.rules.fields import BOUNDS
 from ...monitors.rules.monitor import MonitorType
 from ...services.rules.service_report import WINDOWS
-from .bundle import FORMATS, SECTIONS, MonitorEntry, ServiceEntry
+from .bundle import FORMATS, SECTIONS, SINGLE, MonitorEntry, ServiceEntry
 from .bundle_oncall import ChannelEntry, PolicyEntry, RoutesEntry, ScheduleEntry
+from .bundle_page import PageEntry
 from .bundle_people import PROPOSED_MOST, PersonEntry
+from .bundle_settings import MaintenanceEntry, SettingsEntry
 
 ID: Final = "https://json-schema.org/draft/2020-12/schema"
+# Settings by window of (definition, field).
+_BY_WINDOW: Final = (
+    ("MonitorEntry", "sla_targets"),
+    ("ServiceEntry", "sla_targets"),
+    ("SettingsEntry", "objectives"),
+)
 _DURATION: Final = {"type": "string", "pattern": "^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d))+$"}
 _TYPES: Final[dict[FieldType, dict[str, Any]]] = {
     FieldType.TEXT: {"type": "string"},
@@ -39,14 +47,17 @@ def bundle_schema() -> dict[str, Any]:
         MonitorEntry,
         ServiceEntry,
         RoutesEntry,
+        MaintenanceEntry,
+        PageEntry,
+        SettingsEntry,
     ]
     of_entries, definitions = msgspec.json.schema_components(entries, ref_template="#/$defs/{name}")
     shapes = dict(zip(SECTIONS, of_entries, strict=True))
     for definition in definitions.values():
         _allow_durations(definition)
     definitions["MonitorEntry"]["allOf"] = [_of_kind(kind) for kind in MonitorType]
-    targets = definitions["ServiceEntry"]["properties"]["sla_targets"]
-    targets["propertyNames"] = {"enum": list(WINDOWS)}
+    for name, field in _BY_WINDOW:
+        definitions[name]["properties"][field]["propertyNames"] = {"enum": list(WINDOWS)}
     definitions["PersonEntry"]["properties"]["contact_methods"]["maxItems"] = PROPOSED_MOST
     uid = {"pattern": "^[a-z][a-z0-9-]{0,62}$"}
     return {
@@ -65,9 +76,9 @@ def bundle_schema() -> dict[str, Any]:
             **{
                 section: _entries(shapes[section], uid, most)
                 for section, (_, _, most) in SECTIONS.items()
-                if section != "routes"
+                if section not in SINGLE
             },
-            "routes": {"anyOf": [shapes["routes"], {"type": "null"}]},
+            **{section: {"anyOf": [shapes[section], {"type": "null"}]} for section in SINGLE},
         },
         "allOf": [_of_format(form) for form in FORMATS[:-1]],
         "$defs": definitions,

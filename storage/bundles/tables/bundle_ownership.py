@@ -1,6 +1,6 @@
 """Bundle marks of objects: the same four columns in the table of each kind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -25,9 +25,26 @@ _MARK_CHANNELS: Final = """
 update monitors set channels_managed = %(stated)s
 where org = %(org)s and uid = any(%(uids)s) and channels_managed <> %(stated)s
 """
+_MARK_GATES: Final = """
+update services set gate_managed = %(stated)s
+where org = %(org)s and uid = any(%(uids)s) and gate_managed <> %(stated)s
+"""
+_MARK_TARGETS: Final = """
+update monitors set targets_managed = %(stated)s
+where org = %(org)s and uid = any(%(uids)s) and targets_managed <> %(stated)s
+"""
+_ENSURE: Final = """
+insert into bundle_objects (org, project, kind, uid)
+select %(org)s, %(project)s, %(kind)s, unnest(%(uids)s::uuid[]) on conflict do nothing
+"""
+_FORGET: Final = """
+delete from bundle_objects
+where org = %(org)s and project = %(project)s and kind = %(kind)s and uid = any(%(uids)s)
+"""
 _RELEASE: Final = """
 with held as (
-  select org, id from {table} where managed_by = %(provider)s order by org, id for no key update)
+  select org, id from {table} where managed_by = %(provider)s{only}
+  order by org, id for no key update)
 update {table} k set managed_by = '', bundle_uid = null, bundle_path = '', orphaned_at = null
 from held where k.org = held.org and k.id = held.id
 """
@@ -35,7 +52,7 @@ _RELEASE_OF: Final = """
 with held as (
   select org, id, bundle_uid from {table}
   where org = %(org)s and project = %(project)s and managed_by = %(provider)s
-    and bundle_path = %(path)s
+    and bundle_path = %(path)s{only}
     and (%(uids)s::text[] is null or bundle_uid = any(%(uids)s::text[]))
   order by org, id for no key update)
 update {table} k set managed_by = '', bundle_uid = null, bundle_path = '', orphaned_at = null
@@ -46,6 +63,9 @@ returning held.bundle_uid
 _TABLES: Final[dict[Kind, tuple[str, LockRank]]] = {
     "alert_routes": ("alert_route_lists", LockRank.PROJECT),
     "person": ("bundle_people", LockRank.PROJECT),
+    "project_settings": ("bundle_objects", LockRank.PROJECT),
+    "maintenance_series": ("bundle_objects", LockRank.PROJECT),
+    "status_page": ("bundle_objects", LockRank.PROJECT),
     "service": ("services", LockRank.SERVICE),
     "monitor": ("monitors", LockRank.MONITOR),
     "escalation_policy": ("escalation_policies", LockRank.POLICY),
@@ -60,7 +80,25 @@ async def put_marks(tx: Tx, kind: Kind, org: int, marks: Sequence[OwnershipMark]
     """Writes the marks. The objects are locked or new."""
     if marks:
         items = msgspec.json.encode(marks).decode()
-        await tx.execute(_MARK.format(table=_TABLES[kind][0]), org=org, items=items)
+        query = _MARK.format(table=_TABLES[kind][0]) + _only(kind)
+        await tx.execute(query, org=org, items=items)
+
+
+def _only(kind: Kind) -> str:
+    """Returns the condition on the kind, in a table that several kinds share."""
+    return f" and kind = '{kind}'" if _TABLES[kind][0] == "bundle_objects" else ""
+
+
+async def ensure_marks(tx: Tx, kind: Kind, project: ProjectKey, uids: Collection[UUID]) -> None:
+    """Inserts missing marks of objects in a locked project, without an owner."""
+    org, key = project
+    await tx.execute(_ENSURE, org=org, project=key, kind=kind, uids=list(uids))
+
+
+async def forget_marks(tx: Tx, kind: Kind, project: ProjectKey, uids: Collection[UUID]) -> None:
+    """Deletes the marks of objects that are gone."""
+    org, key = project
+    await tx.execute(_FORGET, org=org, project=key, kind=kind, uids=list(uids))
 
 
 async def mark_hours(tx: Tx, org: int, stated: Mapping[UUID, bool]) -> None:
@@ -71,6 +109,16 @@ async def mark_hours(tx: Tx, org: int, stated: Mapping[UUID, bool]) -> None:
 async def mark_channels(tx: Tx, org: int, stated: Mapping[UUID, bool]) -> None:
     """Stores whether the bundle states the channels of its monitors, which are locked."""
     await _mark_stated(tx, _MARK_CHANNELS, org, stated)
+
+
+async def mark_gates(tx: Tx, org: int, stated: Mapping[UUID, bool]) -> None:
+    """Stores whether the bundle states the gate policies of its services, which are locked."""
+    await _mark_stated(tx, _MARK_GATES, org, stated)
+
+
+async def mark_targets(tx: Tx, org: int, stated: Mapping[UUID, bool]) -> None:
+    """Stores whether the bundle states the objectives of its monitors, which are locked."""
+    await _mark_stated(tx, _MARK_TARGETS, org, stated)
 
 
 async def _mark_stated(tx: Tx, query: str, org: int, stated: Mapping[UUID, bool]) -> None:
@@ -84,7 +132,7 @@ async def release_marks(tx: Tx, kind: Kind, provider: str) -> int:
     """Removes the marks of a provider. Returns their number."""
     table, rank = _TABLES[kind]
     tx.lock_rank(rank, "objects that a provider releases")
-    return await tx.execute(_RELEASE.format(table=table), provider=provider)
+    return await tx.execute(_RELEASE.format(table=table, only=_only(kind)), provider=provider)
 
 
 async def release_marks_of(
@@ -102,7 +150,7 @@ async def release_marks_of(
     table, rank = _TABLES[kind]
     tx.lock_rank(rank, "objects that a bundle releases")
     rows = await tx.rows(
-        _RELEASE_OF.format(table=table),
+        _RELEASE_OF.format(table=table, only=_only(kind)),
         org=project[0],
         project=project[1],
         provider=provider,

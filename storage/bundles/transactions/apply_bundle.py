@@ -53,11 +53,15 @@ from .bundle_context import (
     select_oncall,
 )
 from .stored_changes import revision_changes
+from .write_maintenance import WantedMaintenance, compare_maintenance, write_maintenance
 from .write_monitors import Wanted, compare_monitors, write_monitors
+from .write_objectives import write_objectives
 from .write_oncall import compare_oncall, expect_room, write_oncall
+from .write_pages import WantedPages, compare_pages, write_pages
 from .write_people import compare_people, write_people
 from .write_routes import compare_routes, write_routes
 from .write_services import compare_services, write_services
+from .write_settings import WantedSettings, compare_settings, write_settings
 
 APPLY: Final = Permission(Need.PROJECT_ADMIN)
 # The plan that was shown is no longer the one that an application would follow.
@@ -152,12 +156,14 @@ async def write_bundle(
     oncall = await compare_oncall(tx, bundle, place, applied)
     wanted_services = await compare_services(tx, bundle, place, applied)
     routes = compare_routes(bundle, place, applied)
+    last = await _compare_last(tx, bundle, place, applied)
     changes = [
         *people.changes,
         *oncall.changes,
         *wanted.changes,
         *wanted_services.changes,
         *routes.changes,
+        *last.changes,
     ]
     if applied.revision and applied.revision != revision_of(applied.path, changes):
         rule = "the project has changed since the plan was made: make a new plan"
@@ -170,11 +176,52 @@ async def write_bundle(
     await write_monitors(tx, together, bundle, place, wanted, applied, terms)
     await write_services(tx, place, wanted_services, applied, terms, is_plan=is_plan)
     await write_routes(tx, together, place, routes, applied)
+    await _write_last(tx, together, bundle, place, wanted, last, applied, terms)
     counts = counts_of(changes)
     if not is_plan and applied.provider == API and counts.any_change:
         label, kept = applied.principal.label, revision_changes(changes)
         await insert_revision(tx, home.org, home.id, applied.path, label, counts, kept)
     return changes
+
+
+@dataclass(slots=True)
+class _Last:
+    """Compared sections that are written after the services."""
+
+    series: WantedMaintenance
+    pages: WantedPages
+    settings: WantedSettings
+
+    @property
+    def changes(self) -> list[BundleChange]:
+        return [*self.series.changes, *self.pages.changes, *self.settings.changes]
+
+
+async def _compare_last(
+    tx: Tx, bundle: Bundle, place: BundleContext, applied: ApplySource
+) -> _Last:
+    return _Last(
+        await compare_maintenance(tx, bundle, place, applied),
+        await compare_pages(tx, bundle, place, applied),
+        await compare_settings(tx, bundle, place, applied),
+    )
+
+
+async def _write_last(
+    tx: Tx,
+    together: MonitorWriteBatch,
+    bundle: Bundle,
+    place: BundleContext,
+    wanted: Wanted,
+    last: _Last,
+    applied: ApplySource,
+    terms: EntryContext,
+) -> None:
+    is_plan = together.is_plan
+    await write_settings(tx, place, last.settings, applied, is_plan=is_plan)
+    await write_objectives(tx, bundle, place, wanted, applied, is_plan=is_plan)
+    await write_pages(tx, place, last.pages, applied, terms, is_plan=is_plan)
+    await write_maintenance(tx, together, place, last.series, applied)
 
 
 def _own_keys(place: BundleContext, applied: ApplySource) -> set[int]:
@@ -221,6 +268,8 @@ def _referred(bundle: Bundle, place: BundleContext) -> set[int]:
         words.update(service.monitors)
     for monitor in bundle.monitors.values():
         words.update(monitor.depends_on)
+    for page in bundle.status_pages.values():
+        words.update(one.monitor for one in page.components)
     return {by_uid[ids[word]] for word in words if word in ids and ids[word] in by_uid}
 
 

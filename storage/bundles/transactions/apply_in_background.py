@@ -145,7 +145,9 @@ async def perform_application(
         changes = await write_bundle(tx, together, project, bundle, source, terms)
         await together.write_ahead(tx)
         # An application can run for minutes.
-        invites = any(one.kind == "person" for one in changes) and _may_invite(inviter, home)
+        invites = any(one.kind in ("person", "status_page") for one in changes) and _may_invite(
+            inviter, home
+        )
         if not _may_invite(await _expect_right(tx, uid, home), home) and invites:
             raise Refused(UNAUTHORIZED, "", _UNAUTHORIZED)
         kept = stored_changes(changes)

@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
 from ...engine.pools import Tx
-from ..rules.bundle import SECTIONS, Bundle
+from ..rules.bundle import SECTIONS, SINGLE, Bundle
 from ..rules.bundle_diff import BundleAction, BundleChange, change_of
 from ..rules.bundle_owner import NamedObject, expect_owned, left_out, marks_of, owner_change
 from ..tables.bundle_ownership import put_marks
@@ -33,8 +33,8 @@ class ComparedSection(Generic[R, D]):
         return {one.uid: one.action for one in self.changes if one.action in _WRITTEN}
 
     def path_of(self, uid: str) -> str:
-        """Returns the path of an entry for errors. The alert routes are the whole section."""
-        return self.section if self.section == "routes" else f"{self.section}.{uid}"
+        """Returns the path of an entry for errors. A section of SINGLE is one object."""
+        return self.section if self.section in SINGLE else f"{self.section}.{uid}"
 
 
 def compare_section(

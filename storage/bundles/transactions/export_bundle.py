@@ -14,12 +14,13 @@ from ...core.key import MonitorKey
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
 from ...monitors.tables.monitors import select_monitors_by_key
-from ..queries import select_attached, select_bundle_people
+from ..queries import select_attached, select_bundle_people, select_stated
 from ..rules.bundle import FORMATS, SECTIONS
 from ..rules.bundle_default import brief_monitor, brief_service
 from ..rules.bundle_diff import API
 from ..rules.bundle_oncall import ROUTES_UID
 from ..rules.bundle_owner import exported, exported_named
+from ..rules.bundle_settings import SETTINGS_UID, brief_policy, brief_targets
 from .bundle_context import BundleContext, OnCallMatches, look_around, monitor_words
 from .monitor_entries import in_words, present_draft
 from .oncall_entries import (
@@ -32,10 +33,14 @@ from .oncall_entries import (
     routes_in_words,
 )
 from .service_entries import standing_in_words
+from .target_entries import select_targets_in_words
+from .write_maintenance import MAINTENANCE_DEFAULTS, select_series
 from .write_monitors import channels_in_words
 from .write_oncall import policies_in_words, schedules_in_words
+from .write_pages import brief_page, select_pages
 from .write_people import PERSON_DEFAULTS, row_in_words
 from .write_services import select_standing, service_words, words_of_members
+from .write_settings import SETTINGS_DEFAULTS, select_settings
 
 EXPORT: Final = Permission(Need.EDITOR)
 
@@ -76,6 +81,9 @@ async def export_bundle(
         "monitors": await _monitors(tx, place, keyring),
         "services": await _services(tx, place),
         "routes": oncall["routes"],
+        "maintenance": await _maintenance(tx, place),
+        "status_pages": await _pages(tx, place),
+        "project_settings": await _settings(tx, place),
     }
     head = {
         "format": _format_of(found),
@@ -88,10 +96,35 @@ async def export_bundle(
 
 def _format_of(found: dict[str, Any]) -> int:
     """Returns the first format that has everything of an export."""
-    late = [("services", "support_hours"), ("monitors", "channels")]
+    late = [
+        ("services", "support_hours"),
+        ("services", "gate_policy"),
+        ("monitors", "channels"),
+        ("monitors", "sla_targets"),
+    ]
     if any(name in one for section, name in late for one in found[section].values()):
         return FORMATS[-1]
     return max([1, *(SECTIONS[name][1] for name, entries in found.items() if entries)])
+
+
+async def _maintenance(tx: Tx, place: BundleContext) -> dict[str, Any]:
+    rows = exported_named(await select_series(tx, place), "maintenance")
+    return {uid: brief(row.settings, MAINTENANCE_DEFAULTS) for uid, row in rows.items()}
+
+
+async def _pages(tx: Tx, place: BundleContext) -> dict[str, Any]:
+    rows = exported_named((await select_pages(tx, place))[0], "page")
+    return {uid: brief_page(row.settings, uid) for uid, row in rows.items()}
+
+
+async def _settings(tx: Tx, place: BundleContext) -> dict[str, Any]:
+    rows = exported_named(await select_settings(tx, place.home), SETTINGS_UID)
+    for row in rows.values():
+        found = brief(row.settings, SETTINGS_DEFAULTS)
+        if "gate_policy" in found:
+            found["gate_policy"] = brief_policy(found["gate_policy"])
+        return found
+    return {}
 
 
 async def _people(tx: Tx, place: BundleContext) -> dict[str, Any]:
@@ -130,6 +163,8 @@ async def _monitors(tx: Tx, place: BundleContext, keyring: Keyring) -> dict[str,
     keys = [MonitorKey((place.home.org, one.id)) for one in place.mine.values()]
     rows = await select_monitors_by_key(tx, keys)
     attached = await select_attached(tx, place.home.org, place.home.id)
+    stated = await select_stated(tx, place.home.org, place.home.id)
+    targets = await select_targets_in_words(tx, place.home.org, [key[1] for key in keys])
     found: dict[str, Any] = {}
     for uid, one in sorted(place.mine.items()):
         row = rows[MonitorKey((place.home.org, one.id))]
@@ -139,6 +174,8 @@ async def _monitors(tx: Tx, place: BundleContext, keyring: Keyring) -> dict[str,
         found[uid] = {**given, **brief_monitor(settings)}
         if one.id in attached:
             found[uid]["channels"] = channels_in_words(attached[one.id], place)
+        if one.id in targets or stated.get(one.id, (False, False))[1]:
+            found[uid]["sla_targets"] = brief_targets(targets.get(one.id, {}))
     return found
 
 
@@ -152,4 +189,9 @@ async def _services(tx: Tx, place: BundleContext) -> dict[str, Any]:
         slug = {} if one.row.slug == uid else {"slug": one.row.slug}
         given = {"name": settings.pop("name"), **slug}
         found[uid] = {**given, **brief_service(settings)}
+        if one.row.hours_managed:
+            # Also none, since without it people edit the hours.
+            found[uid].setdefault("support_hours", {})
+        if "gate_policy" in found[uid] or one.row.gate_managed:
+            found[uid]["gate_policy"] = brief_policy(settings["gate_policy"])
     return found

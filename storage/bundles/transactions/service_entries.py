@@ -14,13 +14,21 @@ from ...alerting.rows import AlertingRow
 from ...core.availability import OBJECTIVE_SCALE
 from ...core.instant import SECOND
 from ...core.refusal import Refused
+from ...gate.rules.gate_policy import Document
 from ...objectives.rows import BurnRuleRow, ServiceTargetRow
 from ...objectives.rules import BurnRule, BurnSeverity, threshold_of
 from ...services.rows import ServiceRow
 from ...services.rules.epoch import Revision
 from ...services.rules.service_health import Policies
 from ...services.rules.service_policy import read_policies, written_policies
-from ..rules.bundle import BurnRuleEntry, ServiceEntry
+from ..rules.bundle import ServiceEntry
+from ..rules.bundle_settings import (
+    BurnRuleEntry,
+    GatePolicyEntry,
+    TargetEntry,
+    policy_document,
+    policy_in_words,
+)
 from .bundle_context import BundleContext, resolve, resolve_named, word_for
 from .oncall_entries import hours_in_words, hours_of_entry, windows_in_words
 
@@ -35,6 +43,7 @@ class StoredService(msgspec.Struct, frozen=True, kw_only=True):
     upstreams: Sequence[int]
     targets: Mapping[str, ServiceTargetRow]
     rules: Mapping[str, Sequence[BurnRuleRow]]
+    gate_policy: Document | None
 
 
 def entry_in_words(
@@ -74,16 +83,10 @@ def entry_in_words(
             **msgspec.to_builtins(entry.alerting),
             "page_on": [one for one in ("down", "degraded") if one in entry.alerting.page_on],
         },
-        "sla_targets": {
-            window: {
-                "objective": float(target.objective),
-                "burn_alert_enabled": target.burn_alert_enabled,
-                "burn_rules": [_rule_in_words(rule_of(one)) for one in target.burn_rules],
-            }
-            for window, target in sorted(entry.sla_targets.items())
-        },
-        # Without them, the service keeps the stored hours, also those of people.
+        "sla_targets": targets_in_words(entry.sla_targets),
+        # Without them, the service keeps the stored ones, also those of people.
         **({} if entry.support_hours is UNSET else {"support_hours": hours}),
+        **({} if entry.gate_policy is UNSET else {"gate_policy": _gate_of(entry.gate_policy)}),
     }
 
 
@@ -94,8 +97,9 @@ def standing_in_words(
     place: BundleContext,
     *,
     with_hours: bool = True,
+    with_gate: bool = True,
 ) -> dict[str, Any]:
-    """Returns the settings of a service, without hours if its entry leaves them alone."""
+    """Returns the settings of a service, without what its entry leaves alone."""
     row, revision = standing.row, standing.revision
     policies = written_policies(Policies() if revision is None else revision.policies)
     alerting = standing.alerting
@@ -121,11 +125,28 @@ def standing_in_words(
             window: {
                 "objective": target.objective / OBJECTIVE_SCALE,
                 "burn_alert_enabled": target.burn_enabled,
-                "burn_rules": [_rule_in_words(one.rule) for one in standing.rules.get(window, ())],
+                "burn_rules": [rule_in_words(one.rule) for one in standing.rules.get(window, ())],
             }
             for window, target in sorted(standing.targets.items())
         },
         **({"support_hours": hours} if with_hours else {}),
+        **({"gate_policy": policy_in_words(standing.gate_policy)} if with_gate else {}),
+    }
+
+
+def _gate_of(entry: GatePolicyEntry | None) -> dict[str, Any] | None:
+    return policy_in_words(None if entry is None else policy_document(entry))
+
+
+def targets_in_words(targets: Mapping[Any, TargetEntry]) -> dict[str, Any]:
+    """Returns the objectives of an entry by window."""
+    return {
+        window: {
+            "objective": float(target.objective),
+            "burn_alert_enabled": target.burn_alert_enabled,
+            "burn_rules": [rule_in_words(rule_of(one)) for one in target.burn_rules],
+        }
+        for window, target in sorted(targets.items())
     }
 
 
@@ -152,7 +173,7 @@ def rule_of(entry: BurnRuleEntry) -> BurnRule:
     )
 
 
-def _rule_in_words(rule: BurnRule) -> dict[str, Any]:
+def rule_in_words(rule: BurnRule) -> dict[str, Any]:
     return {
         "long_window_seconds": rule.long_us // SECOND,
         "short_window_seconds": rule.short_us // SECOND,

@@ -25,7 +25,7 @@ from ...monitors.transactions.edit_monitor import edit_held
 from ...monitors.transactions.monitor_draft import check_draft
 from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ...notifications.tables.channels import put_attached
-from ..queries import select_attached, select_channels_managed
+from ..queries import select_attached, select_stated
 from ..rules.bundle import Bundle, MonitorEntry
 from ..rules.bundle_default import brief_monitor
 from ..rules.bundle_diff import (
@@ -49,10 +49,15 @@ from .bundle_context import (
     word_for,
 )
 from .monitor_entries import POLICY, children_of, in_words, present_draft, wanted_draft
+from .target_entries import select_targets_in_words, wanted_targets
 
 _CHANNELS = "channels"
-# Reported if an entry begins or ends to state channels, also if these stay the same.
+# Reported if an entry begins or ends to state them, also if these stay the same.
 _CHANNELS_MANAGED = "channels_managed"
+_TARGETS = "sla_targets"
+_TARGETS_MANAGED = "targets_managed"
+# Settings that are not in the row of a monitor, and the policy, whose id is.
+_ASIDE = frozenset({POLICY, _CHANNELS, _CHANNELS_MANAGED, _TARGETS, _TARGETS_MANAGED})
 # The event loop runs other tasks after this many entries.
 _BREATH = 50
 
@@ -67,6 +72,8 @@ class Wanted:
     changes: list[BundleChange] = field(default_factory=list)
     # Channels of the entries that change them, by uid in the bundle.
     attached: dict[str, set[UUID]] = field(default_factory=dict)
+    # Windows with an objective before, of the entries that change objectives.
+    targets: dict[str, set[str]] = field(default_factory=dict)
 
     def changed(self) -> list[str]:
         acts = (BundleAction.CREATE, BundleAction.UPDATE)
@@ -89,7 +96,8 @@ async def compare_monitors(
     rows = await select_monitors_by_key(tx, [MonitorKey((place.home.org, key)) for key in keys])
     by_uid = {row.uid: row for row in rows.values()}
     attached = await select_attached(tx, place.home.org, place.home.id)
-    stating = await select_channels_managed(tx, place.home.org, place.home.id)
+    stating = await select_stated(tx, place.home.org, place.home.id)
+    targets = await select_targets_in_words(tx, place.home.org, sorted(keys))
     found = Wanted(
         {},
         {uid: by_uid[one.uid] for uid, one in place.mine.items()},
@@ -113,12 +121,20 @@ async def compare_monitors(
             after["channels"] = channels_in_words(chosen, place)
             if before is not None and row is not None:
                 before["channels"] = channels_in_words(attached.get(row.id, ()), place)
+        aims = wanted_targets(path, entry)
+        if aims is not None:
+            after[_TARGETS] = aims
+            if before is not None and row is not None:
+                before[_TARGETS] = targets.get(row.id, {})
         if before is not None and row is not None and not is_left(row, applied):
-            before[_CHANNELS_MANAGED] = row.id in stating
-            after[_CHANNELS_MANAGED] = chosen is not None
+            stated = stating.get(row.id, (False, False))
+            before |= dict(zip((_CHANNELS_MANAGED, _TARGETS_MANAGED), stated, strict=True))
+            after |= {_CHANNELS_MANAGED: chosen is not None, _TARGETS_MANAGED: aims is not None}
         change = change_of("monitor", uid, before, after, over)
         if chosen is not None and any(one.name == _CHANNELS for one in change.fields):
             found.attached[uid] = chosen
+        if any(one.name.partition(".")[0] == _TARGETS for one in change.fields):
+            found.targets[uid] = set() if row is None else set(targets.get(row.id, ()))
         if row is not None:
             expect_owned(path, row, applied, [one.name for one in change.fields])
         found.changes.append(change)
@@ -258,7 +274,7 @@ def _changed_fields(draft: MonitorDraft, change: BundleChange) -> dict[str, Any]
     """Returns the complete values of the changed settings."""
     names = {one.name.partition(".")[0] for one in change.fields} - {MANAGED_BY}
     values = msgspec.structs.asdict(draft)
-    given = {name: values[name] for name in names - {POLICY, _CHANNELS, _CHANNELS_MANAGED}}
+    given = {name: values[name] for name in names - _ASIDE}
     if POLICY in names:
         given["escalation_policy_id"] = draft.escalation_policy_id
     return given

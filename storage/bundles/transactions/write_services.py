@@ -6,6 +6,7 @@ graph are locked before.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID
 
 from msgspec import UNSET
@@ -17,6 +18,7 @@ from ...core.naming import name_fault
 from ...core.refusal import Refused, expect
 from ...core.runbook import runbook_fault
 from ...engine.pools import Tx
+from ...gate.queries.gate_policies import select_policies_of
 from ...objectives.queries.burn_rules import select_rules_of_services
 from ...objectives.queries.service_targets import select_service_targets
 from ...objectives.transactions.set_service_objective import (
@@ -40,7 +42,8 @@ from ..rules.bundle import AlertingEntry, Bundle, ServiceEntry
 from ..rules.bundle_default import brief_service
 from ..rules.bundle_diff import BundleAction, BundleChange, FieldChange, change_of, in_order
 from ..rules.bundle_owner import expect_owned, is_left, left_out, marks_of, owner_change
-from ..tables.bundle_ownership import mark_hours, put_marks
+from ..rules.bundle_settings import GatePolicyEntry
+from ..tables.bundle_ownership import mark_gates, mark_hours, put_marks
 from .bundle_context import (
     ApplySource,
     BundleContext,
@@ -53,6 +56,11 @@ from .bundle_context import (
 )
 from .oncall_entries import hours_of_entry
 from .service_entries import StoredService, entry_in_words, policies_of, rule_of, standing_in_words
+from .write_settings import put_gate_policy
+
+# Reported if an entry begins or ends to state hours or a gate policy, also if these stay the same.
+_HOURS_MANAGED: Final = "hours_managed"
+_GATE_MANAGED: Final = "gate_managed"
 
 
 @dataclass(slots=True)
@@ -73,6 +81,7 @@ async def select_standing(
     targets = await select_service_targets(tx, keys)
     rules = await select_rules_of_services(tx, keys)
     edges = await select_edges(tx, place.home.org, place.home.id)
+    gates = await select_policies_of(tx, place.home.org, place.home.id)
     return {
         uid: StoredService(
             row=row,
@@ -82,6 +91,7 @@ async def select_standing(
             upstreams=edges.get(row.id, ()),
             targets=targets[row.key],
             rules=rules.get(row.key, {}),
+            gate_policy=gates[row.id].document if row.id in gates else None,
         )
         for uid, row in rows.items()
     }
@@ -135,9 +145,17 @@ async def compare_services(
         standing = found.standing.get(uid)
         before, over = None, None
         if standing is not None:
-            states = entry.support_hours is not UNSET
-            before = standing_in_words(standing, members, of_services, place, with_hours=states)
+            hours, gate = entry.support_hours is not UNSET, entry.gate_policy is not UNSET
+            before = standing_in_words(
+                standing, members, of_services, place, with_hours=hours, with_gate=gate
+            )
             over = owner_change(standing.row, applied)
+            if not is_left(standing.row, applied):
+                before |= {
+                    _HOURS_MANAGED: standing.row.hours_managed,
+                    _GATE_MANAGED: standing.row.gate_managed,
+                }
+                after |= {_HOURS_MANAGED: hours, _GATE_MANAGED: gate}
         else:
             after = brief_service(after)
         change = change_of("service", uid, before, after, over)
@@ -211,12 +229,13 @@ async def write_services(
     orphans = {uid: standing.row.uid for uid, standing in wanted.orphans.items()}
     marks = marks_of(own, rows, orphans, applied, tx.now)
     await put_marks(tx, "service", place.home.org, marks)
-    stated = {
-        own[uid]: one.support_hours is not UNSET
-        for uid, one in wanted.entries.items()
-        if not is_left(rows.get(uid), applied)
+    mine = {
+        own[uid]: one for uid, one in wanted.entries.items() if not is_left(rows.get(uid), applied)
     }
-    await mark_hours(tx, place.home.org, stated)
+    hours = {uid: one.support_hours is not UNSET for uid, one in mine.items()}
+    await mark_hours(tx, place.home.org, hours)
+    gates = {uid: one.gate_policy is not UNSET for uid, one in mine.items()}
+    await mark_gates(tx, place.home.org, gates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +267,8 @@ class _Write:
             await self._declare(row.uid, entry, 0)
         await self._write_alerting(row.uid, entry.alerting)
         await self._aim(row, entry, {})
+        if entry.gate_policy is not UNSET:
+            await self._gate(row, entry.gate_policy)
         return row.uid
 
     async def update(
@@ -272,6 +293,8 @@ class _Write:
             await self._write_alerting(row.uid, entry.alerting)
         if "sla_targets" in changed:
             await self._aim(row, entry, standing.targets)
+        if "gate_policy" in changed and entry.gate_policy is not UNSET:
+            await self._gate(row, entry.gate_policy)
 
     async def plan_update(
         self, uid: str, entry: ServiceEntry, standing: StoredService, change: BundleChange
@@ -376,6 +399,11 @@ class _Write:
                 )
         for gone in before.keys() - entry.sla_targets.keys():
             await delete_target_of(self.tx, who, row, gone)
+
+    async def _gate(self, row: ServiceRow, entry: GatePolicyEntry | None) -> None:
+        who = self.applied.principal
+        with under("gate_policy"):
+            await put_gate_policy(self.tx, who, self.place.home, row.uid, row.id, entry)
 
     def _policy(self, entry: ServiceEntry) -> str:
         return resolve_named("escalation_policy", entry.escalation_policy, self.place.policies)

@@ -16,6 +16,15 @@ select {_COLUMNS} {_FROM} and g.service is not distinct from %(service)s::int
 """
 
 
+_OF_PROJECT = f"select {_COLUMNS} {_FROM} and g.ended_at is null"
+
+
+async def select_policies_of(tx: Tx, org: int, project: int) -> dict[int | None, GatePolicyRow]:
+    """Returns the present policies by the key of their service; None is that of the project."""
+    rows = await tx.structs(_row, _OF_PROJECT, org=org, project=project)
+    return {row.service: row for row in rows}
+
+
 async def select_governing(tx: Tx, org: int, project: int, service: int) -> GatePolicyRow | None:
     """Returns the policy of a service, or else its project's."""
     return await tx.one(_row, _GOVERNING, org=org, project=project, service=service)

@@ -9,12 +9,13 @@ from uuid import UUID
 from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
+from ...accounts.transactions.object_marks import SETTINGS, expect_unmanaged_object
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...services.queries.service_timeouts import select_longest_timeouts
 from ...services.queries.services import select_services_of_project
 from ...services.rows import ServiceRow
-from ...services.transactions.lock_service import demand_service, lock_home
+from ...services.transactions.lock_service import demand_service, expect_unmanaged, lock_home
 from ..queries import gate_policies as gate_policies_queries
 from ..rows import GatePolicyRow
 from ..rules.gate_override import Ended
@@ -36,7 +37,8 @@ async def put_policy(
         expected_revision: None if the caller has seen no policy.
 
     Raises:
-        Refused not_found, forbidden, revision_conflict, policy_invalid with its field.
+        Refused not_found, forbidden, revision_conflict, policy_invalid with its field,
+        managed_by_file.
     """
     wrong = fault(document)
     if wrong is not None:
@@ -65,7 +67,7 @@ async def delete_policy(
     """Deletes a policy and revokes its overrides.
 
     Raises:
-        Refused not_found, forbidden, not_configured, revision_conflict.
+        Refused not_found, forbidden, not_configured, revision_conflict, managed_by_file.
     """
     home, row = await _hold(tx, principal, project, service)
     key = None if row is None else row.id
@@ -84,8 +86,12 @@ async def _hold(
 ) -> tuple[ProjectRow, ServiceRow | None]:
     home, _ = await lock_home(tx, principal, project)
     if service is None:
+        await expect_unmanaged_object(tx, principal, home.org, home.id, SETTINGS, home.uid)
         return home, None
-    return home, await demand_service(tx, principal, project, service)
+    row = await demand_service(tx, principal, project, service)
+    if row.gate_managed:
+        expect_unmanaged(principal, row)
+    return home, row
 
 
 async def _check_seal_lag(

@@ -17,6 +17,7 @@ from maintenance_series x join projects p on p.org = x.org and p.id = x.project
 """
 _BY_UID = f"{_SELECT} where x.uid = %(uid)s"
 _LOCK = f"{_BY_UID} for no key update of x"
+_LOCK_FREE = f"{_LOCK} skip locked"
 _COUNT = """
 select count(*) from maintenance_series
 where org = %(org)s and project = %(project)s and ended_at is null
@@ -28,6 +29,16 @@ values (%(org)s, %(uid)s, %(project)s, %(monitor)s, %(rrule)s, at(%(starts)s), %
   %(timezone)s, %(reason)s, at(%(starts)s) - interval '1 microsecond', at(%(now)s))
 """
 _END = "update maintenance_series set ended_at = at(%(now)s) where org = %(org)s and id = %(id)s"
+_CHANGE = """
+update maintenance_series set monitor = %(monitor)s, rrule = %(rrule)s, starts_at = at(%(starts)s),
+  duration_seconds = %(duration)s, timezone = %(timezone)s, reason = %(reason)s,
+  generated_through = at(%(starts)s) - interval '1 microsecond'
+where org = %(org)s and id = %(id)s
+"""
+_ARCHIVE_TO_COME = """
+update maintenances set archived_at = at(%(now)s)
+where org = %(org)s and series = %(series)s and archived_at is null and starts_at > at(%(now)s)
+"""
 _ANNOUNCED = """
 update maintenance_series set generated_through = at(%(through)s)
 where org = %(org)s and id = %(id)s
@@ -54,15 +65,31 @@ async def lock_series(tx: Tx, uid: UUID) -> SeriesRow | None:
     return await tx.one(SeriesRow, _LOCK, uid=uid)
 
 
+async def lock_free_series(tx: Tx, uid: UUID) -> SeriesRow | None:
+    """Locks a series, None if another transaction has locked it, such as that of a bundle."""
+    tx.lock_rank(LockRank.PROJECT, "a maintenance series")
+    return await tx.one(SeriesRow, _LOCK_FREE, uid=uid)
+
+
 async def count_series(tx: Tx, org: int, project: int) -> int:
     count: int = await tx.value(_COUNT, org=org, project=project)
     return count
 
 
-async def insert_series(tx: Tx, values: dict[str, Any]) -> UUID:
-    uid = uuid7()
-    await tx.execute(_INSERT, **values, uid=uid, now=tx.now)
-    return uid
+async def insert_series(tx: Tx, values: dict[str, Any], uid: UUID | None = None) -> UUID:
+    own = uuid7() if uid is None else uid
+    await tx.execute(_INSERT, **values, uid=own, now=tx.now)
+    return own
+
+
+async def change_series(tx: Tx, row: SeriesRow, values: dict[str, Any]) -> None:
+    """Replaces the settings of a locked series, whose windows must be announced again."""
+    await tx.execute(_CHANGE, org=row.org, id=row.id, **values)
+
+
+async def archive_to_come(tx: Tx, row: SeriesRow) -> None:
+    """Archives the windows of a series that have not begun."""
+    await tx.execute(_ARCHIVE_TO_COME, org=row.org, series=row.id, now=tx.now)
 
 
 async def end_series(tx: Tx, row: SeriesRow) -> None:

@@ -6,17 +6,20 @@ start is omitted, because only users change the past.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
+from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...accounts.transactions.object_marks import SERIES, expect_unmanaged_object
 from ...core.instant import DAY, SECOND, Instant
 from ...core.naming import text_rule_broken
 from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ...scheduling.rules.maintenance_window import REASON_LONGEST
+from ...services.tables.service_dependencies import lock_graph
 from ..rows import SeriesRow
 from ..rules import Recurrence, fault, occurrences
 from ..tables import maintenance_series, maintenances
@@ -24,6 +27,8 @@ from .plan_maintenance import follow, monitor_of
 
 SERIES_MOST: Final = 50
 AHEAD_US: Final = 35 * DAY
+# The occurrences since the beginning are computed at each change.
+_BEGUN_BEFORE_MOST_US: Final = 3_653 * DAY
 EDIT: Final = Permission(Need.EDITOR)
 
 
@@ -50,17 +55,7 @@ async def begin_series(tx: Tx, principal: Principal, project: UUID, plan: Series
     if await maintenance_series.count_series(tx, home.org, home.id) >= SERIES_MOST:
         raise Refused("maintenance_quota")
     uid = await maintenance_series.insert_series(
-        tx,
-        {
-            "org": home.org,
-            "project": home.id,
-            "monitor": monitor,
-            "rrule": plan.recurrence.rrule,
-            "starts": plan.recurrence.starts_at,
-            "duration": plan.recurrence.duration_us // SECOND,
-            "timezone": plan.recurrence.timezone,
-            "reason": plan.reason,
-        },
+        tx, {"org": home.org, "project": home.id, **_values(plan, monitor)}
     )
     row = await maintenance_series.select_one_series(tx, uid)
     assert row is not None, "the new row is missing"
@@ -69,9 +64,57 @@ async def begin_series(tx: Tx, principal: Principal, project: UUID, plan: Series
     return row
 
 
+async def put_held_series(
+    tx: Tx, principal: Principal, home: ProjectRow, uid: UUID, plan: SeriesPlan
+) -> None:
+    """Creates or changes a series of a locked project, for a bundle. It can have begun before.
+
+    A change archives the windows that have not begun, and announces those of the new settings. The
+    caller must reload the schedules afterwards.
+
+    Raises:
+        Refused invalid with its field.
+    """
+    _check_words(plan)
+    if plan.recurrence.starts_at < tx.now - _BEGUN_BEFORE_MOST_US:
+        raise Refused("invalid", "starts_at", "must not be more than 10 years ago")
+    values = _values(plan, await monitor_of(tx, home.org, home.id, plan.monitor))
+    before = await maintenance_series.lock_series(tx, uid)
+    if before is None:
+        row_values = {"org": home.org, "project": home.id, **values}
+        await maintenance_series.insert_series(tx, row_values, uid)
+    else:
+        await maintenance_series.archive_to_come(tx, before)
+        await maintenance_series.change_series(tx, before, values)
+    row = await maintenance_series.select_one_series(tx, uid)
+    assert row is not None, "it is locked or new"
+    await audit(tx, principal, row.org, "maintenance.repeat", _target(row))
+    await _announce_windows(tx, row)
+
+
+async def end_held_series(tx: Tx, principal: Principal, series: UUID) -> None:
+    """Ends a series of a locked project, for a bundle, which must reload the schedules."""
+    row = await maintenance_series.lock_series(tx, series)
+    if row is not None and row.ended_at is None:
+        await maintenance_series.end_series(tx, row)
+        await audit(tx, principal, row.org, "maintenance.repeat_end", _target(row))
+        await maintenance_series.archive_to_come(tx, row)
+
+
+def _values(plan: SeriesPlan, monitor: int | None) -> dict[str, Any]:
+    return {
+        "monitor": monitor,
+        "rrule": plan.recurrence.rrule,
+        "starts": plan.recurrence.starts_at,
+        "duration": plan.recurrence.duration_us // SECOND,
+        "timezone": plan.recurrence.timezone,
+        "reason": plan.reason,
+    }
+
+
 async def announce_ahead(tx: Tx, series: UUID) -> int:
     """Announces the next windows of a series. Returns their number."""
-    row = await maintenance_series.lock_series(tx, series)
+    row = await maintenance_series.lock_free_series(tx, series)
     if row is None or row.ended_at is not None:
         return 0
     return await _announce(tx, row)
@@ -81,12 +124,17 @@ async def end_series(tx: Tx, principal: Principal, series: UUID) -> None:
     """Ends a series and archives its future windows.
 
     Raises:
-        Refused not_found, forbidden.
+        Refused not_found, forbidden, managed_by_file.
     """
+    found = await maintenance_series.select_one_series(tx, series)
+    # The project first: an application of a bundle, which can own the series, has locked it.
+    if found is None or await lock_graph(tx, found.org, found.project) is None:
+        raise Refused(NOT_FOUND)
     row = await maintenance_series.lock_series(tx, series)
     if row is None or row.ended_at is not None:
         raise Refused(NOT_FOUND)
     demand(principal, EDIT, Scope(row.org, row.project))
+    await expect_unmanaged_object(tx, principal, row.org, row.project, SERIES, row.uid)
     await maintenance_series.end_series(tx, row)
     await audit(tx, principal, row.org, "maintenance.repeat_end", _target(row))
     for uid in await maintenance_series.select_windows_to_come(tx, row):
@@ -97,6 +145,13 @@ async def end_series(tx: Tx, principal: Principal, series: UUID) -> None:
 
 
 async def _announce(tx: Tx, row: SeriesRow) -> int:
+    found = await _announce_windows(tx, row)
+    if found:
+        await follow(tx, row.org, row.project, row.monitor)
+    return found
+
+
+async def _announce_windows(tx: Tx, row: SeriesRow) -> int:
     through = Instant(tx.now + AHEAD_US)
     after = max(row.generated_through, Instant(tx.now - 1))
     found = occurrences(row.recurrence, after, through)
@@ -114,17 +169,19 @@ async def _announce(tx: Tx, row: SeriesRow) -> int:
             },
         )
     await maintenance_series.mark_announced(tx, row, through)
-    if found:
-        await follow(tx, row.org, row.project, row.monitor)
     return len(found)
 
 
 def _check(plan: SeriesPlan, now: Instant) -> None:
+    _check_words(plan)
+    if plan.recurrence.starts_at < now:
+        raise Refused("invalid", "starts_at", "must not be before now")
+
+
+def _check_words(plan: SeriesPlan) -> None:
     said = fault(plan.recurrence)
     if said is not None:
         raise Refused("invalid", *said)
-    if plan.recurrence.starts_at < now:
-        raise Refused("invalid", "starts_at", "must not be before now")
     if len(plan.reason) > REASON_LONGEST:
         raise Refused("invalid", "reason", f"must be at most {REASON_LONGEST} characters")
     expect("reason", text_rule_broken(plan.reason))

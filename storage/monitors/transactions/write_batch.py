@@ -72,6 +72,8 @@ class MonitorWriteBatch:
     _wakes: dict[MonitorKey, bool] = field(default_factory=dict)
     _begins: dict[MonitorKey, Instant] = field(default_factory=dict)
     _policies: list[EscalationPolicyRow] = field(default_factory=list)
+    # Projects with another maintenance, with their monitors.
+    _maintained: dict[tuple[int, int], list[MonitorKey]] = field(default_factory=dict)
 
     def came(self, key: MonitorKey) -> None:
         self._new.append(key)
@@ -105,6 +107,10 @@ class MonitorWriteBatch:
     def policy(self, row: EscalationPolicyRow) -> None:
         """Registers a changed escalation policy, whose incidents continue with the new steps."""
         self._policies.append(row)
+
+    def maintained(self, org: int, project: int, monitors: list[MonitorKey]) -> None:
+        """Registers a project whose schedules must be reloaded, because its maintenance changed."""
+        self._maintained[(org, project)] = monitors
 
     def run(self, key: MonitorKey, shard: int, *, with_term: bool) -> None:
         self._runs.append((key, shard, with_term))
@@ -165,6 +171,8 @@ class MonitorWriteBatch:
             if any(begin < self._least(reserved, key) for key, begin in self._begins.items()):
                 raise Conflicted("reservation passed the terms of a bundle before its commit")
         await self._write_log(tx)
+        for org, project in self._maintained:
+            await schedule_edits.edit_everywhere(tx, org, project=project)
 
     @property
     def _ahead_us(self) -> int:
@@ -184,6 +192,8 @@ class MonitorWriteBatch:
         for key, with_term in sorted(self._wakes.items()):
             due = Instant(tx.now + _UNKNOWN_YET_US) if with_term else tx.now
             await composite_wakeups.wake_composites(tx, key, due)
+        for keys in self._maintained.values():
+            await composite_wakeups.wake_parents_of(tx, keys)
         await monitors.touch_states(tx, self._touched)
         await queues.delete_jobs_of(tx, self._paused)
 

@@ -13,6 +13,13 @@ values (%(org)s, %(monitor)s, %(window)s, %(uid)s, %(objective)s, %(burn)s, at(%
 on conflict (org, monitor, "window") do update set objective = excluded.objective,
   burn_enabled = excluded.burn_enabled, updated_at = excluded.updated_at
 """
+_DELETE = """
+delete from monitor_targets
+where org = %(org)s and monitor = %(monitor)s and "window" = %(window)s
+"""
+_ARE_MANAGED = """
+select targets_managed from monitors where org = %(org)s and id = %(monitor)s
+"""
 
 
 async def put_monitor_target(
@@ -29,3 +36,14 @@ async def put_monitor_target(
         burn=burn_enabled,
         now=tx.now,
     )
+
+
+async def delete_monitor_target(tx: Tx, key: MonitorKey, window: str) -> None:
+    """Deletes an objective. The caller must have locked the monitor."""
+    await tx.execute(_DELETE, org=key[0], monitor=key[1], window=window)
+
+
+async def are_targets_managed(tx: Tx, key: MonitorKey) -> bool:
+    """Returns whether a bundle states the objectives of a locked monitor."""
+    found: bool = await tx.value(_ARE_MANAGED, org=key[0], monitor=key[1])
+    return found

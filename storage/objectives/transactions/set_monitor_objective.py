@@ -7,12 +7,16 @@ not name the monitor that burns the budget.
 from collections.abc import Sequence
 from uuid import UUID
 
+from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project
+from ...accounts.transactions.object_marks import SETTINGS, expect_unmanaged_object
 from ...core.availability import OBJECTIVE_SCALE, objective_e4
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...monitors.transactions.lock_monitor import demand_monitor
+from ...monitors.rows import MonitorRow
+from ...monitors.transactions.lock_monitor import demand_monitor, expect_unmanaged_monitor
+from ...services.tables.service_dependencies import lock_graph
 from ..queries import monitor_targets as monitor_targets_queries
 from ..queries import project_targets as project_targets_queries
 from ..rows import BurnRuleRow, MonitorTarget, ProjectTarget
@@ -36,9 +40,10 @@ async def set_monitor_objective(
 ) -> MonitorTarget:
     """Sets an objective. `rules` None keeps the existing rules. An equal one is not written.
 
-    Raises: Refused not_found, forbidden, invalid.
+    Raises: Refused not_found, forbidden, invalid, managed_by_file if a bundle states the
+    objectives of the monitor.
     """
-    row = await demand_monitor(tx, principal, EDIT, monitor)
+    row = await _lock_monitor(tx, principal, monitor)
     scaled = _scaled(objective)
     if rules is not None:
         for field, fault in faults(rules, MONITOR_SHORT_LEAST_US):
@@ -59,6 +64,29 @@ async def set_monitor_objective(
     return (await monitor_targets_queries.select_monitor_targets(tx, [key]))[key][window]
 
 
+async def delete_monitor_objective(
+    tx: Tx, principal: Principal, monitor: UUID, window: str
+) -> None:
+    """Deletes an objective and its burn rules.
+
+    Raises: Refused not_found, forbidden, managed_by_file.
+    """
+    row = await _lock_monitor(tx, principal, monitor)
+    told = await burn_rules.lock_notified_rules(tx, row.org, monitor=row.id)
+    await notify_unwatched(tx, of_monitor(row), [one for one in told if one.window == window])
+    await burn_rules.replace_rules(tx, BurnTarget(org=row.org, monitor=row.id, window=window), [])
+    await monitor_targets.delete_monitor_target(tx, row.key, window)
+    said = f"monitor:{row.uid} window={window} objective=none"
+    await audit(tx, principal, row.org, "monitor.target", said)
+
+
+async def _lock_monitor(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
+    row = await demand_monitor(tx, principal, EDIT, monitor)
+    if await monitor_targets.are_targets_managed(tx, row.key):
+        expect_unmanaged_monitor(principal, row)
+    return row
+
+
 def _unwatched(
     told: Sequence[BurnRuleRow], window: str, rules: Sequence[BurnRule] | None, enabled: bool
 ) -> list[BurnRuleRow]:
@@ -75,9 +103,9 @@ async def aim_for_project(
 ) -> ProjectTarget:
     """Sets the objective of a project. An equal one is not written.
 
-    Raises: Refused not_found, forbidden, invalid.
+    Raises: Refused not_found, forbidden, invalid, managed_by_file.
     """
-    row = await demand_project(tx, principal, EDIT, project)
+    row = await _lock_settings(tx, principal, project)
     scaled = _scaled(objective)
     before = (await project_targets_queries.select_project_targets(tx, row.org, row.id)).get(window)
     if before is not None and before.objective == scaled:
@@ -93,9 +121,9 @@ async def delete_project_objective(
 ) -> None:
     """Deletes an objective.
 
-    Raises: Refused not_found, also without an objective, forbidden.
+    Raises: Refused not_found, also without an objective, forbidden, managed_by_file.
     """
-    row = await demand_project(tx, principal, EDIT, project)
+    row = await _lock_settings(tx, principal, project)
     if not await project_targets.delete_project_target(tx, row.org, row.id, window):
         raise Refused(NOT_FOUND)
     said = f"project:{row.uid} window={window} objective=none"
@@ -105,14 +133,23 @@ async def delete_project_objective(
 async def report_weekly(tx: Tx, principal: Principal, project: UUID, *, enabled: bool) -> None:
     """Enables or disables the weekly report of a project. An equal setting is not written.
 
-    Raises: Refused not_found, forbidden.
+    Raises: Refused not_found, forbidden, managed_by_file.
     """
-    row = await demand_project(tx, principal, EDIT, project)
+    row = await _lock_settings(tx, principal, project)
     if enabled == await project_targets_queries.is_reported_weekly(tx, row.org, row.id):
         return
     await project_targets.set_reported_weekly(tx, row.org, row.id, enabled=enabled)
     said = f"project:{row.uid} weekly={enabled}"
     await audit(tx, principal, row.org, "project.report", said)
+
+
+async def _lock_settings(tx: Tx, principal: Principal, project: UUID) -> ProjectRow:
+    """Locks the project as an application of a bundle does, which can own its settings."""
+    row = await demand_project(tx, principal, EDIT, project)
+    if await lock_graph(tx, row.org, row.id) is None:
+        raise Refused(NOT_FOUND)
+    await expect_unmanaged_object(tx, principal, row.org, row.id, SETTINGS, row.uid)
+    return row
 
 
 def _scaled(objective: float) -> int:

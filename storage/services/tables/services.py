@@ -15,7 +15,7 @@ COLUMNS = """
 s.org, s.id, s.uid, s.project, p.uid, s.slug, s.name, s.description, s.escalation_policy, e.uid,
 s.oncall_schedule, o.uid, s.managed_by, s.materialization_start, s.sealed_through, s.backfill_from,
 s.created_at, s.updated_at, s.bundle_uid, s.bundle_path, s.orphaned_at, s.runbook_url,
-s.support_zone, s.support_hours, s.hours_managed
+s.support_zone, s.support_hours, s.hours_managed, s.gate_managed
 """
 FROM = """
 from services s join projects p on p.org = s.org and p.id = s.project

@@ -123,6 +123,17 @@ async def select_status_page(tx: Tx, uid: UUID) -> PageRow | None:
     return await tx.one(PageRow, _BY_UID_STATUS_PAGES, uid=uid)
 
 
+_OF_PROJECT = f"""
+select {_COLUMNS_STATUS_PAGES} {_FROM_STATUS_PAGES}
+where g.org = %(org)s and g.project = %(project)s order by g.id
+"""
+
+
+async def select_pages_of_project(tx: Tx, org: int, project: int) -> list[PageRow]:
+    """Returns the pages of a project in the order of their ids."""
+    return await tx.structs(PageRow, _OF_PROJECT, org=org, project=project)
+
+
 async def select_status_pages_of(tx: Tx, org: int) -> list[PageRow]:
     """Returns the pages of an organization by slug."""
     return await tx.structs(PageRow, _OF_ORG, org=org)

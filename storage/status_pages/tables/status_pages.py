@@ -30,6 +30,9 @@ _BY_UID = f"select {_COLUMNS} {_FROM} where g.uid = %(uid)s"
 _LOCK = f"{_BY_UID} for no key update of g"
 _HOLD_BY_KEY = "select uid from status_pages where org = %(org)s and id = %(id)s for key share"
 _COUNT = "select count(*) from status_pages where org = %(org)s"
+# First key of the advisory locks. The second key is the organization.
+QUOTA_LOCK_CLASS = 1_279_610_188
+_LOCK_QUOTA = f"select pg_advisory_xact_lock({QUOTA_LOCK_CLASS}, %(org)s::int)"
 _INSERT = """
 insert into status_pages
   (org, uid, project, slug, title, visibility, token_hash, token_ciphertext, created_at, updated_at)
@@ -104,6 +107,12 @@ async def set_language(tx: Tx, row: PageRow, language: str) -> None:
 async def count_status_pages(tx: Tx, org: int) -> int:
     count: int = await tx.value(_COUNT, org=org)
     return count
+
+
+async def lock_page_quota(tx: Tx, org: int) -> None:
+    """Serializes new pages of an organization until the commit, so that its quota is exact."""
+    tx.lock_rank(LockRank.PAGE, "the number of status pages")
+    await tx.execute(_LOCK_QUOTA, org=org)
 
 
 async def insert_status_page(

@@ -34,7 +34,7 @@ from ..rules.status_page_edit import BindingTarget, conversion_fault, conversion
 from ..tables import status_page_components as status_components
 from ..tables import status_pages
 from .edit_components import component_target, find_component, written
-from .edit_pages import demand_page, find_page, lock_page
+from .edit_pages import demand_page, expect_unmanaged_page, find_page, lock_page
 from .lock_bindings import find_bound, lock_bindings
 
 
@@ -147,13 +147,15 @@ async def convert_component(
     """Binds a component to another source. The current source is not written again.
 
     Raises:
-        Refused not_found, forbidden, invalid, binding not found, page_configuration_stale.
+        Refused not_found, forbidden, invalid, binding not found, page_configuration_stale,
+        managed_by_file.
     """
     found = await find_component(tx, component)
     page = await find_page(tx, principal, found.page_uid)
     _expect_target(source, target)
     bound = await lock_bindings(tx, page, target)
     page = await lock_page(tx, page)
+    await expect_unmanaged_page(tx, principal, page)
     before = await find_component(tx, component)
     if (before.revision, page.generation) != (seen.revision, seen.generation):
         raise Refused("page_configuration_stale")

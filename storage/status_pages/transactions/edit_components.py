@@ -25,7 +25,7 @@ from ..rules.status_page_edit import (
 )
 from ..tables import status_page_components as status_components
 from ..tables import status_pages
-from .edit_pages import find_page, lock_page
+from .edit_pages import expect_unmanaged_page, find_page, lock_page
 from .lock_bindings import lock_bindings
 
 
@@ -35,7 +35,7 @@ async def create_component(
     """Creates a component. If no source is named, it is manual and operational.
 
     Raises:
-        Refused not_found, forbidden, invalid, binding not found, component_quota.
+        Refused not_found, forbidden, invalid, binding not found, component_quota, managed_by_file.
     """
     found = await find_page(tx, principal, page)
     for field, fault in component_faults(draft):
@@ -45,6 +45,7 @@ async def create_component(
         raise Refused("invalid", *target)
     bound = await lock_bindings(tx, found, target)
     home = await lock_page(tx, found)
+    await expect_unmanaged_page(tx, principal, home)
     others = await status_page_components.select_components_of(tx, home.org, home.id)
     if len(others) >= COMPONENTS_MOST:
         raise Refused("component_quota")
@@ -80,7 +81,7 @@ async def update_component(
     """Edits a component. An edit without changes is not written.
 
     Raises:
-        Refused not_found, forbidden, invalid.
+        Refused not_found, forbidden, invalid, managed_by_file.
     """
     home, before = await lock_component(tx, principal, component)
     for field, fault in component_faults(edit):
@@ -88,6 +89,9 @@ async def update_component(
     if edit.manual_status is not None and before.source != ComponentSource.MANUAL:
         raise Refused("invalid", "manual_status", "is for a component that is set by hand")
     values = _after(before, edit)
+    if any(values[name] != getattr(before, name) for name in values if name != "manual_status"):
+        # People also set the status of components that a bundle manages.
+        await expect_unmanaged_page(tx, principal, home)
     if values["show_latency"] and not before.show_latency:
         _expect_latency(before)
         _expect_room(await status_page_components.select_components_of(tx, home.org, home.id))
@@ -131,9 +135,10 @@ async def move_component(tx: Tx, principal: Principal, component: UUID, by: int)
     """Moves a component by `by` places, towards the front if negative, limited to the page.
 
     Raises:
-        Refused not_found, forbidden.
+        Refused not_found, forbidden, managed_by_file.
     """
     home, row = await lock_component(tx, principal, component)
+    await expect_unmanaged_page(tx, principal, home)
     rows = await status_page_components.select_components_of(tx, home.org, home.id)
     before = [one.position for one in rows]
     at = next(n for n, one in enumerate(rows) if one.id == row.id)
@@ -152,9 +157,10 @@ async def delete_component(tx: Tx, principal: Principal, component: UUID) -> Non
     """Deletes a component.
 
     Raises:
-        Refused not_found, forbidden.
+        Refused not_found, forbidden, managed_by_file.
     """
     home, row = await lock_component(tx, principal, component)
+    await expect_unmanaged_page(tx, principal, home)
     await status_components.delete_component(tx, row)
     await status_pages.raise_generation(tx, home)
     await audit(tx, principal, row.org, "status_component.delete", component_target(row))

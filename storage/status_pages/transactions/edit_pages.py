@@ -14,6 +14,7 @@ from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_row
 from ...accounts.transactions.authorize_tenant_write import project_of
+from ...accounts.transactions.object_marks import PAGE, expect_unmanaged_object
 from ...core.instant import is_timezone
 from ...core.refusal import Refused, expect
 from ...core.token import RANDOM_BYTES, TokenKind, digest, token_from
@@ -49,10 +50,11 @@ async def create_page(
     for field, fault in page_faults(draft):
         raise Refused("invalid", field, fault)
     project = await _lock_project(tx, home.id, draft.project)
+    await status_pages.lock_page_quota(tx, home.id)
     if await status_pages.count_status_pages(tx, home.id) >= PAGES_OF_ORGANIZATION_MOST:
         raise Refused("page_quota")
     uid = uuid7()
-    token = _new_token(uid, keyring) if draft.visibility is Visibility.UNLISTED else None
+    token = new_token(uid, keyring) if draft.visibility is Visibility.UNLISTED else None
     if not await status_pages.insert_status_page(
         tx, home.id, uid, project, draft.slug, draft.title, draft.visibility, token
     ):
@@ -84,9 +86,10 @@ async def update_page(
     """Edits a page. None leaves a field unchanged; an edit without changes is not written.
 
     Raises:
-        Refused not_found, forbidden, invalid, encryption_key_missing.
+        Refused not_found, forbidden, invalid, encryption_key_missing, managed_by_file.
     """
     before = await lock_page(tx, await find_page(tx, principal, page))
+    await expect_unmanaged_page(tx, principal, before)
     if title is not None:
         expect("title", title_fault(title))
     fault = None if branding is None else page_branding_fault(branding)
@@ -116,7 +119,7 @@ async def update_page(
     if shown == before.visibility:
         await status_pages.update_status_page(tx, before, new_title, shown)
     else:
-        token = _new_token(before.uid, keyring) if shown is Visibility.UNLISTED else None
+        token = new_token(before.uid, keyring) if shown is Visibility.UNLISTED else None
         await status_pages.change_visibility(tx, before, new_title, shown, token)
         target += f" visibility={before.visibility}->{shown}"
     await audit(tx, principal, before.org, "status_page.update", target)
@@ -127,9 +130,10 @@ async def delete_page(tx: Tx, principal: Principal, page: UUID) -> None:
     """Deletes a page with its components.
 
     Raises:
-        Refused not_found, forbidden.
+        Refused not_found, forbidden, managed_by_file.
     """
     row = await lock_page(tx, await find_page(tx, principal, page))
+    await expect_unmanaged_page(tx, principal, row)
     await status_pages.delete_status_page(tx, row)
     await audit(tx, principal, row.org, "status_page.delete", page_target(row))
 
@@ -170,6 +174,16 @@ async def lock_page(tx: Tx, found: PageRow) -> PageRow:
     return row
 
 
+async def expect_unmanaged_page(tx: Tx, principal: Principal, row: PageRow) -> None:
+    """Refuses an edit of a locked page that a bundle manages.
+
+    Raises:
+        Refused managed_by_file.
+    """
+    if row.project is not None:
+        await expect_unmanaged_object(tx, principal, row.org, row.project, PAGE, row.uid)
+
+
 async def written(tx: Tx, page: UUID) -> PageRow:
     row = await status_pages_queries.select_status_page(tx, page)
     assert row is not None, "it is locked or new"
@@ -194,7 +208,7 @@ def page_target(row: PageRow) -> str:
     return f"status_page:{row.uid}" + (f" project:{row.project_uid}" if row.project_uid else "")
 
 
-def _new_token(page: UUID, keyring: Keyring) -> Token:
+def new_token(page: UUID, keyring: Keyring) -> Token:
     token = token_from(TokenKind.PAGE, os.urandom(RANDOM_BYTES))
     return Token(digest(token), keyring.seal(token.encode(), page_place(page)))
 

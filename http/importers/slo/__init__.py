@@ -1,0 +1,1 @@
+"""Objectives in the formats of other tools."""
