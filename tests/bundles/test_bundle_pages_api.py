@@ -168,6 +168,7 @@ def random_pages(rnd: random.Random) -> dict[str, Any]:
             "title": rnd.choice(["Shop", "ü <b>"]),
             "visibility": rnd.choice(["listed", "unlisted", "internal"]),
             "timezone": rnd.choice(["UTC", "Asia/Kathmandu"]),
+            "language": rnd.choice(["auto", "de"]),
             "branding": rnd.choice([{}, {"footer_text": "x", "support_url": "https://a.example"}]),
             "components": [
                 {

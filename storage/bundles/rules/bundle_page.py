@@ -36,6 +36,7 @@ class PageEntry(OnCallEntry, frozen=True, kw_only=True):
     title: str
     visibility: Literal["listed", "unlisted", "internal"] = "listed"
     timezone: str = "UTC"
+    language: Literal["auto", "en", "de"] = "auto"
     branding: BrandingEntry = BrandingEntry()
     components: list[ComponentEntry] = []
 

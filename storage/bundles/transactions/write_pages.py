@@ -51,6 +51,7 @@ from .write_services import service_words
 PAGE_DEFAULTS: Final[dict[str, Any]] = {
     "visibility": "listed",
     "timezone": "UTC",
+    "language": "auto",
     "branding": {},
     "components": [],
 }
@@ -102,6 +103,7 @@ def _in_words(
         "title": row.title,
         "visibility": row.visibility,
         "timezone": row.time_zone,
+        "language": row.language,
         "branding": asdict(row.branding),
         "components": [
             {
@@ -221,6 +223,7 @@ def _whole_page(path: str, uid: str, entry: PageEntry, place: BundleContext) -> 
         title=entry.title,
         visibility=Visibility(entry.visibility),
         time_zone=entry.timezone,
+        language=entry.language,
         branding=PageBranding(**msgspec.structs.asdict(entry.branding)),
         components=components,
     )
@@ -234,6 +237,7 @@ def _draft_in_words(
         "title": draft.title,
         "visibility": draft.visibility.value,
         "timezone": draft.time_zone,
+        "language": draft.language,
         "branding": asdict(draft.branding),
         "components": [
             {

@@ -24,6 +24,7 @@ from ..queries.status_page_components import select_components_of
 from ..rows import ComponentBinding, ComponentRow, PageRow
 from ..rules.branding import PageBranding, page_branding_fault
 from ..rules.component_latency import PLOTS_MOST
+from ..rules.page_language import language_fault
 from ..rules.status_page import COMPONENTS_MOST, ComponentSource, ComponentStatus, Visibility
 from ..rules.status_page_edit import (
     PAGES_OF_ORGANIZATION_MOST,
@@ -47,6 +48,7 @@ class WholePage:
     title: str
     visibility: Visibility
     time_zone: str
+    language: str
     branding: PageBranding
     components: Sequence[ComponentDraft]
 
@@ -61,6 +63,9 @@ def whole_page_fault(page: WholePage) -> tuple[str, str] | None:
         return f"branding.{wrong[0]}", wrong[1]
     if not is_timezone(page.time_zone):
         return "timezone", "must be the name of an IANA time zone"
+    unknown = language_fault(page.language)
+    if unknown is not None:
+        return "language", unknown
     if len(page.components) > COMPONENTS_MOST:
         return "components", f"must have at most {COMPONENTS_MOST} entries"
     for at, one in enumerate(page.components):
@@ -100,6 +105,7 @@ async def put_held_page(
         keyring,
         wanted.branding,
         wanted.time_zone,
+        wanted.language,
     )
     page = await lock_page(tx, await written(tx, uid))
     await _put_components(tx, page, wanted.components)
