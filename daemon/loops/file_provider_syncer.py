@@ -180,7 +180,7 @@ class FileProviderSyncer:
         generation: int,
     ) -> tuple[FileStatus, str]:
         async def work(tx: Tx) -> None:
-            together = MonitorWriteBatch(_speaker(source))
+            together = MonitorWriteBatch(_speaker(source), edits_regional=True)
             home = await _home(tx, source, bundle)
             await self._write(tx, together, source, one.path, home, bundle, named)
             for left in await select_left_behind(tx, source.name, one.path, home.uid):
@@ -231,7 +231,7 @@ class FileProviderSyncer:
             return
 
         async def work(tx: Tx) -> None:
-            together = MonitorWriteBatch(_speaker(source))
+            together = MonitorWriteBatch(_speaker(source), edits_regional=True)
             for left in await select_left_behind(tx, source.name, row.path, None):
                 await self._empty(tx, together, source, row.path, left, named)
             await delete_file(tx, source.name, row.path)

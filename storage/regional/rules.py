@@ -93,6 +93,14 @@ def member_draft(draft: MonitorDraft, region: str) -> MonitorDraft:
     )
 
 
+def is_member(draft: MonitorDraft, first: MonitorDraft) -> bool:
+    """Returns whether a monitor can be a member beside the first one: the same check, and quiet."""
+    alone = {"name": first.name, "slug": first.slug, "region": first.region}
+    return draft.type == first.type and msgspec.structs.replace(
+        draft, **alone
+    ) == msgspec.structs.replace(first, **_QUIET)
+
+
 def composite_draft(
     draft: MonitorDraft, members: Sequence[UUID], down_regions: int
 ) -> MonitorDraft:

@@ -9,6 +9,9 @@ from ..engine.pools import Tx
 _JOIN: Final = """
 update monitors set regional_of = %(composite)s where org = %(org)s and id = any(%(ids)s::int[])
 """
+_PART: Final = """
+update monitors set regional_of = null where org = %(org)s and regional_of = %(composite)s
+"""
 _PARTS: Final = """
 select id from monitors where org = %(org)s and regional_of = %(composite)s order by id
 """
@@ -23,6 +26,11 @@ group by m.regional_of
 async def join_parts(tx: Tx, composite: MonitorKey, parts: Sequence[int]) -> None:
     """Makes monitors the parts of a regional monitor. They are new or locked."""
     await tx.execute(_JOIN, org=composite[0], composite=composite[1], ids=sorted(parts))
+
+
+async def part(tx: Tx, composite: MonitorKey) -> None:
+    """Makes the parts ordinary monitors."""
+    await tx.execute(_PART, org=composite[0], composite=composite[1])
 
 
 async def select_parts(tx: Tx, composite: MonitorKey) -> list[int]:

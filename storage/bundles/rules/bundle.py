@@ -83,7 +83,8 @@ class MonitorEntry(_NewFields, frozen=True, kw_only=True):
 
     References are uids in the bundle, or slugs or ids of monitors of the project.
     `escalation_policy` and `channels` are names or ids, in format 3 also uids. Without `channels`,
-    people attach them; without `sla_targets`, people set the objectives.
+    people attach them; without `sla_targets`, people set the objectives. A `regional` composite is
+    one check in the regions of its children.
     """
 
     type: MonitorType
@@ -91,6 +92,7 @@ class MonitorEntry(_NewFields, frozen=True, kw_only=True):
     depends_on: list[str] = []
     config: dict[str, Any] = {}
     escalation_policy: str = ""
+    regional: bool = False
     channels: list[str] | UnsetType = UNSET
     sla_targets: dict[WindowText, TargetEntry] | UnsetType = UNSET
 
@@ -300,7 +302,7 @@ def _entries(
 
 
 def _monitor(form: int, path: str, entry: dict[str, Any]) -> MonitorEntry:
-    _expect_format(path, entry, form, "channels", "sla_targets")
+    _expect_format(path, entry, form, "channels", "sla_targets", "regional")
     _read_durations(path, entry, entry.keys())
     targets = entry.get("sla_targets")
     if isinstance(targets, Mapping):
@@ -315,6 +317,8 @@ def _monitor(form: int, path: str, entry: dict[str, Any]) -> MonitorEntry:
     found = _convert(path, entry, MonitorEntry)
     for field, rule in _secret_faults(found):
         raise _wrong(f"{path}.{field}", rule)
+    if found.regional and found.type != MonitorType.COMPOSITE:
+        raise _wrong(f"{path}.regional", "is for monitors of type composite")
     channels = [] if found.channels is UNSET else found.channels
     _bound_references(path, depends_on=found.depends_on, channels=channels)
     if "" in channels:

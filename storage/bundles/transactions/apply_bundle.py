@@ -85,7 +85,7 @@ async def plan_bundle(
     """
 
     async def work(tx: Tx) -> None:
-        together = MonitorWriteBatch(applied.principal, is_plan=True)
+        together = MonitorWriteBatch(applied.principal, is_plan=True, edits_regional=True)
         raise _NotKept(await write_bundle(tx, together, project, bundle, applied, terms))
 
     try:
@@ -106,7 +106,7 @@ async def apply_bundle(
     Raises:
         Refused as write_bundle.
     """
-    together = MonitorWriteBatch(applied.principal)
+    together = MonitorWriteBatch(applied.principal, edits_regional=True)
     changes = await write_bundle(tx, together, project, bundle, applied, terms)
     await together.write_ahead(tx)
     await together.publish(tx)

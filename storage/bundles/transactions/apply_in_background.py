@@ -139,7 +139,7 @@ async def perform_application(
             raise Refused(NOT_FOUND, "", "the project was deleted")
         inviter = await _expect_right(tx, uid, home)
         terms = await entry_context(tx, home.org, ground)
-        together = MonitorWriteBatch(applied.principal)
+        together = MonitorWriteBatch(applied.principal, edits_regional=True)
         # The principal has all rights, so that another process can continue what one began.
         source = replace(applied, inviter=inviter)
         changes = await write_bundle(tx, together, project, bundle, source, terms)

@@ -13,6 +13,7 @@ from ...accounts.transactions.authorize import demand_project
 from ...core.key import MonitorKey
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
+from ...monitors.rules.monitor import MonitorType
 from ...monitors.tables.monitors import select_monitors_by_key
 from ..queries import select_attached, select_bundle_people, select_stated
 from ..rules.bundle import FORMATS, SECTIONS
@@ -32,6 +33,7 @@ from .oncall_entries import (
     channel_in_words,
     routes_in_words,
 )
+from .regional_entries import REGIONAL, is_whole
 from .service_entries import standing_in_words
 from .target_entries import select_targets_in_words
 from .write_maintenance import MAINTENANCE_DEFAULTS, select_series
@@ -101,6 +103,7 @@ def _format_of(found: dict[str, Any]) -> int:
         ("services", "gate_policy"),
         ("monitors", "channels"),
         ("monitors", "sla_targets"),
+        ("monitors", REGIONAL),
     ]
     if any(name in one for section, name in late for one in found[section].values()):
         return FORMATS[-1]
@@ -169,6 +172,8 @@ async def _monitors(tx: Tx, place: BundleContext, keyring: Keyring) -> dict[str,
     for uid, one in sorted(place.mine.items()):
         row = rows[MonitorKey((place.home.org, one.id))]
         settings = in_words(present_draft(row, place, keyring), words, place.policies)
+        if row.type == MonitorType.COMPOSITE:
+            settings[REGIONAL] = is_whole(row)
         slug = {} if row.slug == uid else {"slug": row.slug}
         given = {"name": settings.pop("name"), "type": row.type, **slug}
         found[uid] = {**given, **brief_monitor(settings)}

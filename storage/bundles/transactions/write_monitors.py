@@ -18,7 +18,7 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.queries.organization_limits import select_use
 from ...monitors.rows import MonitorRef, MonitorRow
-from ...monitors.rules.monitor import MonitorDraft
+from ...monitors.rules.monitor import MonitorDraft, MonitorType
 from ...monitors.tables.monitors import select_dependencies, select_monitors_by_key
 from ...monitors.transactions.create_monitor import MONITORS_OF_PROJECT_MOST, create_held
 from ...monitors.transactions.edit_monitor import edit_held
@@ -26,7 +26,7 @@ from ...monitors.transactions.monitor_draft import check_draft
 from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ...notifications.tables.channels import put_attached
 from ..queries import select_attached, select_stated
-from ..rules.bundle import Bundle, MonitorEntry
+from ..rules.bundle import FORMATS, Bundle, MonitorEntry
 from ..rules.bundle_default import brief_monitor
 from ..rules.bundle_diff import (
     MANAGED_BY,
@@ -49,6 +49,13 @@ from .bundle_context import (
     word_for,
 )
 from .monitor_entries import POLICY, children_of, in_words, present_draft, wanted_draft
+from .regional_entries import (
+    REGIONAL,
+    expect_regional_entries,
+    expect_whole,
+    is_whole,
+    write_regional,
+)
 from .target_entries import select_targets_in_words, wanted_targets
 
 _CHANNELS = "channels"
@@ -57,7 +64,7 @@ _CHANNELS_MANAGED = "channels_managed"
 _TARGETS = "sla_targets"
 _TARGETS_MANAGED = "targets_managed"
 # Settings that are not in the row of a monitor, and the policy, whose id is.
-_ASIDE = frozenset({POLICY, _CHANNELS, _CHANNELS_MANAGED, _TARGETS, _TARGETS_MANAGED})
+_ASIDE = frozenset({POLICY, REGIONAL, _CHANNELS, _CHANNELS_MANAGED, _TARGETS, _TARGETS_MANAGED})
 # The event loop runs other tasks after this many entries.
 _BREATH = 50
 
@@ -114,6 +121,13 @@ async def compare_monitors(
             before = in_words(present_draft(row, place, terms.keyring), words, place.policies)
             over = owner_change(row, applied)
         after = in_words(draft, words, place.policies)
+        if entry.type == MonitorType.COMPOSITE:
+            after[REGIONAL] = entry.regional
+            if before is not None and row is not None:
+                before[REGIONAL] = is_whole(row)
+                # Formats 1 and 2 cannot state it. Other children end it.
+                if bundle.format < FORMATS[-1] and before["config"] == after["config"]:
+                    after[REGIONAL] = is_whole(row)
         if row is None:
             after = brief_monitor(after)
         chosen = _channels_of(path, entry, place)
@@ -137,7 +151,10 @@ async def compare_monitors(
             found.targets[uid] = set() if row is None else set(targets.get(row.id, ()))
         if row is not None:
             expect_owned(path, row, applied, [one.name for one in change.fields])
+            expect_whole(path, row, found.rows.values(), change)
         found.changes.append(change)
+    own = {uid: row.uid for uid, row in found.rows.items()} | place.coming
+    expect_regional_entries(bundle, found.drafts, own)
     for uid, row in found.orphans.items():
         fields = [FieldChange(name="enabled", from_=True, to=False)] if row.enabled else []
         change = BundleChange(kind="monitor", uid=uid, action=BundleAction.ORPHAN, fields=fields)
@@ -205,6 +222,7 @@ async def write_monitors(
         return
     own = {uid: row.uid for uid, row in wanted.rows.items()} | place.coming
     chosen = {own[uid]: found for uid, found in wanted.attached.items()}
+    await write_regional(tx, bundle, place, wanted.drafts, own, wanted.changes)
     if chosen:
         await put_attached(tx, place.home.org, place.home.id, chosen)
     stated = {
