@@ -28,6 +28,8 @@ FAILURES: Final[dict[str, str]] = {
     FailureClass.RESPONSE_TOO_LARGE: "The response exceeds the size limit.",
     FailureClass.RESPONSE_TOO_EXPENSIVE: "Reading the response took more CPU time than a check may"
     " use: it consists of too many small parts.",
+    FailureClass.CLIENT_CERT_EXPIRED: "The client certificate of the monitor has expired. The"
+    " target was not contacted.",
     FailureClass.PUSH_MISSED: "No heartbeat arrived in time.",
     FailureClass.PUSH_OVERRUN: "A run of the job took longer than its limit.",
 }

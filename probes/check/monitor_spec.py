@@ -131,6 +131,8 @@ class Field:
     least: int = 0
     most: int = 0
     longest: int = TEXT_LONGEST
+    # Title of the section of the form, "" for that of the type.
+    group: str = ""
     # Returns a document in the form in which it is stored.
     canonical: Callable[[dict[str, object]], dict[str, object]] | None = None
 

@@ -25,6 +25,7 @@ class FailureClass(StrEnum):
     TARGET_BLOCKED = "target_blocked"
     RESPONSE_TOO_LARGE = "response_too_large"
     RESPONSE_TOO_EXPENSIVE = "response_too_expensive"
+    CLIENT_CERT_EXPIRED = "client_cert_expired"
     PUSH_MISSED = "push_missed"
     PUSH_OVERRUN = "push_overrun"
     PROBE_ERROR = "probe_error"

@@ -1,6 +1,11 @@
 """HTTP and HTTPS probe: one request with redirects. Without conditions a 2xx status is up."""
 
 from ..check.check import Check
+from ..check.client_certificate import (
+    CLIENT_CERTIFICATE_FIELDS,
+    certificate_faults,
+    client_certificate,
+)
 from ..check.condition_evaluation import ProbeValues
 from ..check.credentials import (
     PASSWORD,
@@ -35,10 +40,11 @@ from ..net.http_client import REDIRECTS_MOST, HttpRequest, Version, fetch
 from ..net.resolver import Family
 
 
-def _rule(_target: str, config: Config) -> list[SpecFault]:
+def _rule(target: str, config: Config) -> list[SpecFault]:
     """Validates the settings that the authentication mode requires."""
     mode = config.get("auth_mode")
     faults = [*basic_faults(config), *password_faults(config)]
+    faults += certificate_faults(target, config)
     if mode == "bearer" and not config.get("token_ref"):
         faults.append(SpecFault("config.token_ref", "is required when auth_mode is bearer"))
     headers = config.get("headers")
@@ -100,6 +106,7 @@ SPEC = Spec(
             default="1.1",
             choices=("1.1", "2"),
         ),
+        *CLIENT_CERTIFICATE_FIELDS,
     ),
     placeholders=frozenset(
         {"STATUS", "RESPONSE_TIME", "CONNECTED", "CERT_EXPIRY", "BODY", "IP", "HEADER"}
@@ -109,6 +116,8 @@ SPEC = Spec(
 
 
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
+    # The request is made once, and the certificate can end later.
+    client_certificate(check)
     request = check.made(_request)
     response = await fetch(reach, request, watch)
     if request.keep_body and not response.whole:
@@ -154,5 +163,6 @@ def _request(check: Check) -> HttpRequest:
         verify=not check.flag("tls_skip_verify"),
         cert_expiry=check.wants("CERT_EXPIRY"),
         family=Family(check.text("ip_family") or Family.ANY),
+        identity=client_certificate(check),
         version=Version.TWO if check.text("http_version") == "2" else Version.ONE,
     )

@@ -11,6 +11,11 @@ from urllib.parse import urlencode
 import msgspec
 
 from ..check.check import Check
+from ..check.client_certificate import (
+    CLIENT_CERTIFICATE_FIELDS,
+    certificate_faults,
+    client_certificate,
+)
 from ..check.condition_evaluation import MISSING, AllOf, ProbeValues
 from ..check.credentials import (
     PASSWORD,
@@ -46,7 +51,8 @@ def _rule(target: str, config: Config) -> list[SpecFault]:
         faults.append(SpecFault("target", "is the base address of the server, without a query"))
     if not str(config.get("query", "")).strip():
         faults.append(SpecFault("config.query", "is required"))
-    return [*faults, *basic_faults(config), *password_faults(config)]
+    faults += [*basic_faults(config), *password_faults(config)]
+    return faults + certificate_faults(target, config)
 
 
 SPEC = Spec(
@@ -73,6 +79,7 @@ SPEC = Spec(
         username("For basic authentication."),
         PASSWORD,
         PASSWORD_REF,
+        *CLIENT_CERTIFICATE_FIELDS,
     ),
     placeholders=frozenset({"RESULT", "RESPONSE_TIME", "CONNECTED", "CERT_EXPIRY", "IP"}),
     rule=_rule,
@@ -104,6 +111,7 @@ def _request(check: Check) -> HttpRequest:
         secrets=frozenset({"authorization"}),
         body_bytes_most=ANSWER_BYTES_MOST,
         cert_expiry=check.wants("CERT_EXPIRY"),
+        identity=client_certificate(check),
     )
 
 

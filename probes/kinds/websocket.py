@@ -22,6 +22,11 @@ from trio_websocket import (
 from wsproto.utilities import LocalProtocolError
 
 from ..check.check import Check
+from ..check.client_certificate import (
+    CLIENT_CERTIFICATE_FIELDS,
+    certificate_faults,
+    client_certificate,
+)
 from ..check.condition_evaluation import MISSING, ProbeValues
 from ..check.cpu_meter import metered_child
 from ..check.failure import TargetFailure
@@ -41,7 +46,7 @@ from ..check.result import FailureClass, ProbePhase
 from ..check.target import Url, read_url
 from ..net.certificate_expiry import expires_at_us
 from ..net.egress import Egress
-from ..net.tls_contexts import HTTP_ALPN
+from ..net.tls_contexts import HTTP_ALPN, broken_by
 
 # Limit of received bytes in one conversation, the handshake included.
 RECEIVED_BYTES_MOST = 128 * 1024
@@ -60,7 +65,7 @@ _STUMBLES = (h11.LocalProtocolError, LocalProtocolError, UnicodeDecodeError)
 Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
 
 
-def _rule(_target: str, config: Config) -> list[SpecFault]:
+def _rule(target: str, config: Config) -> list[SpecFault]:
     faults = []
     if config.get("subprotocol") and not _SUBPROTOCOL.fullmatch(str(config["subprotocol"])):
         faults.append(SpecFault("config.subprotocol", "is one name, without spaces or commas"))
@@ -68,7 +73,7 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     named = [str(name).lower() for name in headers] if isinstance(headers, dict) else []
     if any(name.startswith("sec-websocket-") for name in named):
         faults.append(SpecFault("config.headers", "must not set headers of the handshake"))
-    return faults
+    return faults + certificate_faults(target, config)
 
 
 SPEC = Spec(
@@ -95,6 +100,7 @@ SPEC = Spec(
             multiline=True,
             longest=BODY_LONGEST,
         ),
+        *CLIENT_CERTIFICATE_FIELDS,
     ),
     placeholders=frozenset(
         {"RESULT", "BODY", "STATUS", "CONNECTED", "RESPONSE_TIME", "IP", "CERT_EXPIRY"}
@@ -105,13 +111,16 @@ SPEC = Spec(
 
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     url = read_url(check.target, SPEC.schemes)
+    identity = client_certificate(check)
     connection = await reach.dial(url.host, url.port, watch)
     facts = ProbeValues(connected=True, ip=connection.address)
     stream: Stream = connection.stream
     ends_at = None
     try:
         if url.scheme == "wss":
-            stream = wrapped = await reach.encrypt(connection, url.host, watch, alpn=HTTP_ALPN)
+            stream = wrapped = await reach.encrypt(
+                connection, url.host, watch, alpn=HTTP_ALPN, identity=identity
+            )
             ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
         watch.begin(ProbePhase.FIRST_BYTE)
         guarded = _Guarded(stream, watch)
@@ -252,7 +261,7 @@ class _Guarded(trio.abc.Stream):
         try:
             piece = bytes(await self._stream.receive_some(min(max_bytes or _CHUNK, _CHUNK)))
         except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
-            raise self._fail(FailureClass.CONNECT_ERROR) from error
+            raise self._fail(broken_by(error)) from error
         self.watch.done()
         self._left -= len(piece)
         if not piece:

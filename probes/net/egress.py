@@ -15,6 +15,7 @@ from typing import TypeVar
 import trio
 
 from ..check.canary_stages import Stages
+from ..check.client_certificate import ClientCertificate
 from ..check.cpu_meter import current_meter, held
 from ..check.cpu_share import CpuShare
 from ..check.failure import LocalFailure
@@ -27,7 +28,7 @@ from .egress_policy import EgressPolicy
 from .icmp_echo import Echo
 from .resolver import Family, Resolver
 from .resolver_files import HostFiles, Nameserver
-from .tls_contexts import ClientCertificate, TlsContexts, TlsSetting, wrap
+from .tls_contexts import TlsContexts, TlsSetting, wrap
 
 USER_AGENT = "leadline"
 

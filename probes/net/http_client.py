@@ -70,6 +70,7 @@ def follow(request: HttpRequest, status: int, location: str) -> HttpRequest:
         headers = [h for h in headers if h[0].lower() not in request.secrets | {"host"}]
         if request.body_is_secret:
             body = b""
+        request = replace(request, identity=None)
     if not body:
         headers = [h for h in headers if not h[0].lower().startswith("content-")]
     return replace(request, url=url, method=method, body=body, headers=tuple(headers))
@@ -82,7 +83,12 @@ async def _hop(reach: Egress, request: HttpRequest, watch: Stopwatch) -> HttpRes
         if url.scheme == "http":
             return await _exchange(connection, connection.stream, request, watch, reach)
         wrapped = await reach.encrypt(
-            connection, url.host, watch, verify=request.verify, alpn=request.version.value
+            connection,
+            url.host,
+            watch,
+            verify=request.verify,
+            alpn=request.version.value,
+            identity=request.identity,
         )
         version = _chosen(request.version, wrapped)
         if version is not request.version:

@@ -198,11 +198,13 @@ def _faults(spec: Spec, values: Mapping[str, Any], stored: frozenset[str]) -> li
     found = [
         (fault.field, fault.rule) for fault in faults(MonitorDraft(type=str(spec.type), **given))
     ]
+    unread = {f"{CONFIG}{name}" for name in stored if not values["config"].get(name)}
     found += [
         (fault.field, fault.message)
         for fault in validate(
             spec.type, values["target"], values.get("method"), config, values["conditions"]
         )
+        if fault.field not in unread
     ]
     return found
 

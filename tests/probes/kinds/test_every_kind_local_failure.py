@@ -27,6 +27,8 @@ REFERENCES: dict[tuple[str, str], dict[str, Any]] = {
     ("http", "token_ref"): {"auth_mode": "bearer"},
     ("promql", "password_ref"): {"query": "up", "auth_mode": "basic", "username": "watcher"},
     ("grpc", "client_key_ref"): {"tls": True, CERTIFICATE: ""},
+    **{(kind, "client_key_ref"): {CERTIFICATE: ""} for kind in ("http", "websocket")},
+    ("promql", "client_key_ref"): {"query": "up", CERTIFICATE: ""},
     ("postgres", "password_ref"): {"username": "watcher"},
     ("mysql", "password_ref"): {"username": "watcher"},
     ("redis", "password_ref"): {},
@@ -35,7 +37,11 @@ REFERENCES: dict[tuple[str, str], dict[str, Any]] = {
     ("ssh", "private_key_ref"): {"username": "watcher"},
     ("smtp", "password_ref"): {"username": "watcher", "encryption": "tls"},
 }
-TARGETS = {"http": "http://127.0.0.1:1/", "promql": "http://127.0.0.1:1/"}
+TARGETS = {
+    "http": "https://127.0.0.1:1/",
+    "promql": "https://127.0.0.1:1/",
+    "websocket": "wss://127.0.0.1:1/",
+}
 
 
 def test_every_secret_reference_is_tested() -> None:
