@@ -30,6 +30,9 @@ FAILURES: Final[dict[str, str]] = {
     " use: it consists of too many small parts.",
     FailureClass.CLIENT_CERT_EXPIRED: "The client certificate of the monitor has expired. The"
     " target was not contacted.",
+    FailureClass.TOKEN_ERROR: "The token endpoint of the monitor gave no access token. The target"
+    " was not contacted.",
+    FailureClass.PROXY_ERROR: "The proxy of the monitor opened no connection to the target.",
     FailureClass.PUSH_MISSED: "No heartbeat arrived in time.",
     FailureClass.PUSH_OVERRUN: "A run of the job took longer than its limit.",
 }

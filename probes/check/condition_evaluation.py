@@ -50,6 +50,8 @@ class ProbeValues:
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     ip: str | None = None
     result: object = field(default=MISSING, repr=False)
+    # Secrets that only this run knows: no measured value contains them.
+    hidden: tuple[str, ...] = field(default=(), repr=False)
     search_work_left: int = SEARCH_WORK_MOST
     _document: object = field(default=_UNREAD, repr=False)
 

@@ -26,6 +26,8 @@ class FailureClass(StrEnum):
     RESPONSE_TOO_LARGE = "response_too_large"
     RESPONSE_TOO_EXPENSIVE = "response_too_expensive"
     CLIENT_CERT_EXPIRED = "client_cert_expired"
+    TOKEN_ERROR = "token_error"
+    PROXY_ERROR = "proxy_error"
     PUSH_MISSED = "push_missed"
     PUSH_OVERRUN = "push_overrun"
     PROBE_ERROR = "probe_error"
@@ -39,6 +41,8 @@ NETWORK_CLASSES = frozenset(
         FailureClass.CONNECT_TIMEOUT,
         FailureClass.CONNECT_ERROR,
         FailureClass.TIMEOUT,
+        FailureClass.TOKEN_ERROR,
+        FailureClass.PROXY_ERROR,
     }
 )
 

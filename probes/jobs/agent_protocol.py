@@ -60,7 +60,11 @@ OPTIONAL_TYPES: Final = (
     MonitorType.PROMQL.value,
     MonitorType.WEBSOCKET.value,
 )
-OPTIONS: Final = {"client_cert": "client_cert@1"}
+OPTIONS: Final = {
+    "client_cert": "client_cert@1",
+    "oauth2_token_url": "oauth2@1",
+    "proxy_url": "proxy@1",
+}
 # Capabilities that server processes declare too. Those of earlier versions have all others.
 OF_PROCESSES: Final = frozenset(OPTIONS.values())
 # Capability that an agent must declare to receive tests of checks before they are saved.

@@ -22,6 +22,7 @@ from ..check.failure import LocalFailure
 from ..check.loop_lag import LoopLag
 from ..check.phase_timer import Stopwatch
 from ..check.result import UnknownReason
+from ..check.token_cache import TokenCache
 from .connectivity import Connectivity
 from .dial import DialedConnection, dial, dial_datagram, dial_echo
 from .egress_policy import EgressPolicy
@@ -53,6 +54,7 @@ class Egress:
     threads: trio.CapacityLimiter | None = None
     stages: Stages | None = field(default=None, compare=False)
     cpu: CpuShare = field(default_factory=CpuShare, compare=False)
+    tokens: TokenCache = field(default_factory=TokenCache, compare=False)
     # Serializes threads whose work does not release the interpreter lock.
     alone: trio.Lock = field(default_factory=trio.Lock, compare=False)
 
@@ -100,7 +102,7 @@ class Egress:
         identity: ClientCertificate | None = None,
     ) -> "trio.SSLStream[trio.SocketStream]":
         context = await self._context(TlsSetting(verify, alpn, identity))
-        return await wrap(connection.stream, context, server_name, watch)
+        return await wrap(connection.carrier, context, server_name, watch)
 
     async def _context(self, setting: TlsSetting) -> ssl.SSLContext:
         """Returns the context of a setting.

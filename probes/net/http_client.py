@@ -20,6 +20,7 @@ from .decompression import unpack
 from .dial import DialedConnection
 from .egress import Egress
 from .http_exchange import REDIRECTS_MOST, HttpRequest, HttpResponse, Stream, Version
+from .proxy_tunnel import dial_through
 
 __all__ = ["REDIRECTS_MOST", "HttpRequest", "HttpResponse", "Version", "fetch"]
 
@@ -78,10 +79,10 @@ def follow(request: HttpRequest, status: int, location: str) -> HttpRequest:
 
 async def _hop(reach: Egress, request: HttpRequest, watch: Stopwatch) -> HttpResponse:
     url = request.url
-    connection = await reach.dial(url.host, url.port, watch, request.family)
+    connection = await dial_through(reach, request.proxy, url.host, url.port, watch, request.family)
     try:
         if url.scheme == "http":
-            return await _exchange(connection, connection.stream, request, watch, reach)
+            return await _exchange(connection, connection.carrier, request, watch, reach)
         wrapped = await reach.encrypt(
             connection,
             url.host,

@@ -9,6 +9,7 @@ import ssl
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import trio
 
@@ -110,15 +111,22 @@ def _introduce(context: ssl.SSLContext, identity: ClientCertificate) -> None:
 
 
 async def wrap(
-    stream: trio.SocketStream, context: ssl.SSLContext, server_name: str, watch: Stopwatch
+    stream: "trio.SocketStream | trio.SSLStream[trio.SocketStream]",
+    context: ssl.SSLContext,
+    server_name: str,
+    watch: Stopwatch,
 ) -> "trio.SSLStream[trio.SocketStream]":
     """Returns the stream after its handshake. The caller closes the given stream.
 
     Raises: `TargetFailure(tls_error)` if the handshake fails.
     """
     watch.begin(ProbePhase.TLS)
+    # A TLS stream to a proxy has the same methods.
     wrapped = trio.SSLStream(
-        stream, context, server_hostname=server_name.partition("%")[0], https_compatible=True
+        cast("trio.SocketStream", stream),
+        context,
+        server_hostname=server_name.partition("%")[0],
+        https_compatible=True,
     )
     try:
         await wrapped.do_handshake()

@@ -30,7 +30,16 @@ from tests.support.worlds.world import World
 
 REGION = "eu"
 CHAIN, KEY = pems(trustme.CA().issue_cert("leadline.example"))
-CONFIGS = {"client_cert": {"client_cert": CHAIN, "client_key": KEY}}
+CONFIGS: dict[str, dict[str, Any]] = {
+    "client_cert": {"client_cert": CHAIN, "client_key": KEY},
+    "oauth2_token_url": {
+        "auth_mode": "oauth2",
+        "oauth2_token_url": "https://id.example/token",
+        "oauth2_client_id": "shop",
+        "oauth2_client_secret": "horse",
+    },
+    "proxy_url": {"proxy_url": "http://proxy.example:3128"},
+}
 Window = tuple[int, Instant]
 
 

@@ -323,3 +323,33 @@ async def test_a_key_in_a_project_secret_must_belong_to_the_certificate(api: Api
     assert (await edited(api, monitor["id"], name="shop 2"))[0] == 200
     config = {"client_cert": OTHER_CHAIN, "client_key_ref": "key"}
     assert (await edited(api, monitor["id"], config=config))[0] == 200
+
+
+async def test_credentials_are_not_sent_to_another_address(api: Api) -> None:
+    oauth2 = {
+        "auth_mode": "oauth2",
+        "oauth2_token_url": "https://id.example/token",
+        "oauth2_client_id": "shop",
+        "oauth2_client_secret": "horse-battery",
+    }
+    proxy = {
+        "proxy_url": "http://proxy.example:3128",
+        "proxy_username": "shop",
+        "proxy_password": "staple-correct",
+    }
+    status, monitor = await made(api, **oauth2, **proxy)
+    assert status == 201, monitor
+    assert monitor["config"]["oauth2_client_secret"] == ""
+    assert monitor["config"]["proxy_password"] == ""
+    assert "horse-battery" not in str(await api.rows("select * from monitors"))
+    blank = {**oauth2, **proxy, "oauth2_client_secret": "", "proxy_password": ""}
+    changes = {
+        "oauth2_token_url": "https://evil.example/token",
+        "proxy_url": "http://evil.example:3128",
+    }
+    for setting, url in changes.items():
+        status, refused = await edited(api, monitor["id"], config={**blank, setting: url})
+        assert status == 400
+        assert "must be given again" in refused["error"]
+    same = {**blank, "oauth2_token_url": "https://id.example/token?realm=a"}
+    assert (await edited(api, monitor["id"], config=same))[0] == 200

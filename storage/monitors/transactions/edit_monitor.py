@@ -43,6 +43,8 @@ _DEFINITION = (
     "timeout_seconds",
     "interval_seconds",
 )
+# Secrets that are sent to the address of another setting.
+_SENT_TO = {"oauth2_client_secret": "oauth2_token_url"}
 _SCHEDULE = (
     "interval_seconds",
     "schedule",
@@ -237,9 +239,22 @@ def _with_secrets(
     if stored is None:
         _, blanks = secrets_of_config.split(before.type, msgspec.json.decode(before.config))
         secrets_of_config.expect_replaced(blanks, secret)
-    moved = has_moved(before.target, draft.target)
-    kept = secrets_of_config.keep_blanks(secret, stored or {}, moved=moved)
+    config: dict[str, Any] = msgspec.json.decode(before.config)
+    # A proxy sees what is sent without TLS, and an endpoint its client secret.
+    kept = secrets_of_config.keep_blanks(
+        secret,
+        stored or {},
+        moved=has_moved(before.target, draft.target)
+        or _has_moved("proxy_url", config, draft.config),
+        moved_settings=[
+            name for name, url in _SENT_TO.items() if _has_moved(url, config, draft.config)
+        ],
+    )
     return msgspec.structs.replace(draft, config=secrets_of_config.join(plain, kept))
+
+
+def _has_moved(setting: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
+    return has_moved(str(before.get(setting, "")), str(after.get(setting, "")))
 
 
 def _stored_secrets(before: MonitorRow, keyring: Keyring) -> dict[str, Any] | None:

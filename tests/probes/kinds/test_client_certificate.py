@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import trio
 import trustme
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
@@ -158,7 +159,7 @@ async def test_another_origin_does_not_see_the_certificate(
 ) -> None:
     chain, key = pems(clients.issue_cert("leadline.example"))
 
-    async def leads_on(stream) -> None:  # type: ignore[no-untyped-def]
+    async def leads_on(stream: trio.SocketStream) -> None:
         await stream.receive_some(65_536)
         await stream.send_all(answer(b"", "302 Found", f"location: {mutual.optional}"))
 
