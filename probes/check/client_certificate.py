@@ -93,7 +93,7 @@ def is_certificate(text: str) -> bool:
 
 
 def key_fault(chain: str, key: str) -> str:
-    """Returns why the key is not that of the first certificate of a chain, or "" if it is.
+    """Returns the fault of a key, or "" if it belongs to the first certificate of a chain.
 
     The primes of a key are not tested, which would take a second: OpenSSL does not test them.
     """

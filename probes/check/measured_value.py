@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import quote
 
 from .check import Check
-from .condition import BadCondition, Condition, parse, read_number
+from .condition import IN_DAYS, BadCondition, Condition, parse, read_number
 from .condition_evaluation import MISSING, ProbeValues, failing_value
 from .monitor_spec import FieldType, is_credential_header
 from .registry import spec_of
@@ -37,7 +37,10 @@ _FORMS: Final = {
     "STATUS": re.compile(r"-?[0-9]{1,10}"),
     "RESPONSE_TIME": re.compile(r"[0-9]{1,3}( [0-9]{3})* ms"),
     "CONNECTED": re.compile(r"true|false"),
-    "CERT_EXPIRY": re.compile(r"-?[0-9]{1,7} (d [0-9]{1,2} h|h [0-9]{1,2} min|min [0-9]{1,2} s)"),
+    **dict.fromkeys(
+        IN_DAYS,
+        re.compile(r"-?[0-9]{1,7} (d [0-9]{1,2} h|h [0-9]{1,2} min|min [0-9]{1,2} s)"),
+    ),
 }
 
 
@@ -54,7 +57,7 @@ def measured_value(condition: Condition, facts: ProbeValues, check: Check) -> st
     if name == "RESPONSE_TIME":
         assert isinstance(value, int)
         return f"{value:,} ms".replace(",", " ")
-    if name == "CERT_EXPIRY":
+    if name in IN_DAYS:
         assert isinstance(value, int)
         return _time_left(value)
     if name not in _CONTENT:

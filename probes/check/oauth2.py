@@ -60,7 +60,7 @@ OAUTH2_FIELDS: Final = (
     Field(
         name="oauth2_client_auth",
         type=FieldType.CHOICE,
-        help="How the client secret is sent to the token endpoint.",
+        help="Place of the client secret in the request to the token endpoint.",
         default=BASIC,
         choices=(BASIC, POST),
         group=GROUP,
@@ -72,7 +72,7 @@ _SCOPES = re.compile(r"[!#-\[\]-~]+( [!#-\[\]-~]+)*")
 
 @dataclass(frozen=True, slots=True)
 class TokenSetup:
-    """What a token depends on. Checks with the same set-up share a token."""
+    """Settings that determine a token. Checks with the same set-up share a token."""
 
     url: str
     client_id: str

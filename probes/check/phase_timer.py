@@ -9,8 +9,9 @@ from .result import FailureClass, Phases, ProbePhase, UnknownReason
 class Stopwatch:
     """Timer of consecutive phases. A repeated phase (a redirect) adds up.
 
-    `stands_for` is the class of a deadline that passes before the target is contacted, None while
-    it is contacted. `waits_for` is the timer of what another run does for this one, if any.
+    `stands_for` is the class of a deadline that passes before the target is contacted, or the
+    reason for which such a run has no result. It is None while the target is contacted.
+    `waits_for` is the timer of a token request that another run makes, if any.
     """
 
     __slots__ = (
@@ -30,7 +31,7 @@ class Stopwatch:
         self.resolver_alive = False
         # Shown in messages instead of the target's host: the current step of a scenario.
         self.place = ""
-        self.stands_for: FailureClass | None = None
+        self.stands_for: FailureClass | UnknownReason | None = None
         self.waits_for: Stopwatch | None = None
         self._began_ns = perf_counter_ns()
         self._spent_ns: dict[ProbePhase, int] = {}
@@ -38,7 +39,7 @@ class Stopwatch:
         self._since_ns = 0
 
     def restart(self) -> None:
-        """Begins again, without the phases so far."""
+        """Begins again and drops the finished phases."""
         self.resolver_alive = False
         self.stands_for = self.waits_for = None
         self._spent_ns.clear()
@@ -91,6 +92,8 @@ def overdue(watch: Stopwatch) -> TargetFailure | LocalFailure:
             return late
     elif watch.unfinished is ProbePhase.DNS and not watch.resolver_alive:
         return LocalFailure(UnknownReason.RESOLVER_DEAD)
+    if isinstance(watch.stands_for, UnknownReason):
+        return LocalFailure(watch.stands_for)
     if watch.stands_for is not None:
         return TargetFailure(watch.stands_for)
     if watch.unfinished is ProbePhase.DNS:

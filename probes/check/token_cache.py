@@ -16,7 +16,7 @@ TOKENS_MOST: Final = 10_000
 class CachedToken:
     """Token of a set-up, valid until an instant of the monotonic clock.
 
-    `fetching` is held by the run that fetches it, one at a time, and `watch` times this fetch.
+    The run that fetches it locks `fetching`, one at a time, and `watch` times this fetch.
     """
 
     fetching: trio.Lock = field(default_factory=trio.Lock)

@@ -52,6 +52,7 @@ class Generation(IntEnum):
 CAPABILITY: Final = {
     MonitorType.ASYNC_CANARY.value: "async_transaction@1",
     MonitorType.SMTP.value: "smtp@1",
+    MonitorType.DOMAIN.value: "domain@1",
 }
 # Types with settings that an older agent would ignore, and the capability for a job with each. A
 # setting that is present and not blank needs it.
@@ -66,7 +67,7 @@ OPTIONS: Final = {
     "proxy_url": "proxy@1",
 }
 # Capabilities that server processes declare too. Those of earlier versions have all others.
-OF_PROCESSES: Final = frozenset(OPTIONS.values())
+OF_PROCESSES: Final = frozenset({CAPABILITY[MonitorType.DOMAIN.value], *OPTIONS.values()})
 # Capability that an agent must declare to receive tests of checks before they are saved.
 CHECK_TEST: Final = "check_test@1"
 # Capability that an agent must declare to receive jobs with a `schedule`.

@@ -1,7 +1,7 @@
 """Access token of a check: cached, or fetched from the token endpoint of its set-up.
 
-A failure of the endpoint is `token_error`, never a failure of the target. The time for the token is
-no part of the latency.
+A failure of the endpoint is `token_error`, never a failure of the target. The latency
+excludes the time for the token.
 """
 
 import re
@@ -25,7 +25,7 @@ from .http_client import HttpRequest, HttpResponse, fetch
 
 FETCH_SECONDS: Final = 10.0
 ANSWER_BYTES_MOST: Final = 64 * 1024
-# A token without a stated lifetime is used for this time, and none for longer than a day.
+# Use of a token without a stated lifetime, and longest use of any token.
 UNSTATED_SECONDS: Final = 300.0
 SECONDS_MOST: Final = 86_400.0
 # A token is replaced this long before its end, at most a tenth of its lifetime.

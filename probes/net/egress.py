@@ -55,6 +55,8 @@ class Egress:
     stages: Stages | None = field(default=None, compare=False)
     cpu: CpuShare = field(default_factory=CpuShare, compare=False)
     tokens: TokenCache = field(default_factory=TokenCache, compare=False)
+    # RDAP servers that limit their clients, with the end of the pause, by origin.
+    resting: dict[tuple[str, str, int], float] = field(default_factory=dict, compare=False)
     # Serializes threads whose work does not release the interpreter lock.
     alone: trio.Lock = field(default_factory=trio.Lock, compare=False)
 

@@ -38,8 +38,8 @@ async def dial_through(
 ) -> DialedConnection:
     """Returns a connection to the target, through the proxy if there is one.
 
-    `family` is that of the address to connect to, behind a proxy that of the proxy. The phase
-    `connect` then ends when the proxy has opened the tunnel.
+    `family` selects the address to connect to: the proxy, if there is one. The phase `connect` then
+    ends when the proxy has opened the tunnel.
     Raises: `TargetFailure` with the class, or `LocalFailure`.
     """
     if proxy is None:

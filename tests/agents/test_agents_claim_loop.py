@@ -276,6 +276,21 @@ async def test_a_setting_needs_its_capability(world: World, setting: str) -> Non
     assert {run.definition.id for run in await claim(world, old, kinds=knowing)} >= {row.id}
 
 
+async def test_a_domain_needs_its_capability_everywhere(world: World) -> None:
+    given = {"type": "domain", "target": "example.com", "interval_seconds": 3_600}
+    old = await register_agent(world, "old")
+    made = await world.monitor(region=REGION, **given)
+    assert await claim(world, old, kinds=["smtp@1"]) == []
+    assert [run.definition.id for run in await claim(world, old, kinds=["domain@1"])] == [made.id]
+    async with world.pool.transaction("old") as tx:
+        await presences.begin_presence(
+            tx, UUID(int=7), world.now, "here", ["worker"], ["core"], "1", accepts_pushes=False
+        )
+        await tx.execute("update presences set knows = '{client_cert@1}'")
+    with pytest.raises(Refused, match="type"):
+        await world.monitor(**given)
+
+
 @pytest.mark.parametrize("setting", OPTIONS)
 async def test_a_process_of_an_earlier_version_prevents_the_setting(
     world: World, setting: str

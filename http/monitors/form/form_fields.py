@@ -170,6 +170,8 @@ def _target(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[FormFie
     rows = []
     if spec.target is not TargetForm.NONE:
         called, hint = _TARGETS[spec.target]
+        if spec.type is MonitorType.DOMAIN:
+            called, hint = "Domain", "registered name, such as example.com"
         if spec.target is TargetForm.URL:
             hint = " or ".join(f"{scheme}://" for scheme in spec.schemes)
         rows.append(

@@ -13,7 +13,7 @@ async def expect_capabilities(
 ) -> None:
     """Checks that every process knows the type and the settings of a monitor.
 
-    `before` is the stored config of a monitor that is edited. What it has already is not refused.
+    `before` is the stored config of an edited monitor, whose settings are accepted.
 
     Raises:
         Refused invalid while a process of an earlier version is present.

@@ -32,7 +32,7 @@ async def lock_references(tx: Tx, org: int, project: int, config: Mapping[str, o
 async def expect_referred_key(
     tx: Tx, org: int, project: int, config: Mapping[str, object], keyring: Keyring
 ) -> None:
-    """Checks that the private key in a project secret is that of the client certificate.
+    """Checks that the private key in a project secret belongs to the client certificate.
 
     Raises:
         Refused invalid if it is another, or no key of the ring decrypts the secret.
@@ -43,7 +43,7 @@ async def expect_referred_key(
 
 
 def expect_key(config: Mapping[str, object], values: Mapping[str, str]) -> None:
-    """Checks that an opened key is that of the client certificate.
+    """Checks that an opened key belongs to the client certificate.
 
     Raises:
         Refused invalid.
