@@ -154,6 +154,8 @@ async def _attempt(
             phases = replace(phases, total_us=seen.took_us)
         if seen.cert_ends_at is not None:
             seen.facts.cert_expiry_us = seen.cert_ends_at - now()
+        if seen.domain_ends_at is not None:
+            seen.facts.domain_expiry_us = seen.domain_ends_at - now()
         if not check.conditions:
             return _End(phases, seen.code, _result_of(seen))
         seen.facts.response_time_ms = phases.total_us // 1_000
@@ -180,6 +182,9 @@ def _result_of(seen: Observation) -> FailureClass | None:
     left_us, least_us = seen.facts.cert_expiry_us, seen.cert_left_us_least
     if left_us is not None and least_us is not None and left_us < least_us:
         return FailureClass.TLS_EXPIRING
+    left_us, least_us = seen.facts.domain_expiry_us, seen.domain_left_us_least
+    if left_us is not None and least_us is not None and left_us < least_us:
+        return FailureClass.DOMAIN_EXPIRING
     return seen.failure
 
 

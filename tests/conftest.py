@@ -87,6 +87,7 @@ BACKUP_KEY_COST = 1 << 10
 OPENID_PROVIDER = Path(__file__).parent / "support/openid/node_modules/oidc-provider"
 PROVIDED_BY = {
     "nginx": "apt-get install nginx",
+    "tinyproxy": "apt-get install tinyproxy",
     "curl": "apt-get install curl",
     "debootstrap": "apt-get install debootstrap",
     "dpkg-deb": "apt-get install dpkg",

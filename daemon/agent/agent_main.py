@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import trio
 
-from ...probes.jobs.agent_protocol import CAPABILITY, CHECK_TEST, CRON_SCHEDULE
+from ...probes.jobs.agent_protocol import CAPABILITY, CHECK_TEST, CRON_SCHEDULE, OPTIONS
 from ...probes.net.egress import Egress, make_reach
 from ...probes.net.egress_policy import EgressPolicy
 from ...probes.net.system_resolver import SystemNames
@@ -94,7 +94,7 @@ def version() -> str:
 def workflow_kinds() -> list[str]:
     """Returns the capabilities of this build that not every agent has."""
     kinds = [token for kind, token in CAPABILITY.items() if kind_of(kind) is not None]
-    return [*kinds, CHECK_TEST, CRON_SCHEDULE]
+    return [*kinds, CHECK_TEST, CRON_SCHEDULE, *OPTIONS.values()]
 
 
 def build(

@@ -28,6 +28,15 @@ FAILURES: Final[dict[str, str]] = {
     FailureClass.RESPONSE_TOO_LARGE: "The response exceeds the size limit.",
     FailureClass.RESPONSE_TOO_EXPENSIVE: "Reading the response took more CPU time than a check may"
     " use: it consists of too many small parts.",
+    FailureClass.CLIENT_CERT_EXPIRED: "The client certificate of the monitor has expired. The"
+    " target was not contacted.",
+    FailureClass.TOKEN_ERROR: "The token endpoint of the monitor gave no access token. The target"
+    " was not contacted.",
+    FailureClass.PROXY_ERROR: "The proxy of the monitor opened no connection to the target.",
+    FailureClass.DOMAIN_EXPIRING: "The domain expires soon, or has expired.",
+    FailureClass.DOMAIN_UNREGISTERED: "The registry has no such domain.",
+    FailureClass.EXPIRY_UNKNOWN: "The registry does not state when the domain expires. Add a"
+    " condition on other facts.",
     FailureClass.PUSH_MISSED: "No heartbeat arrived in time.",
     FailureClass.PUSH_OVERRUN: "A run of the job took longer than its limit.",
 }
@@ -60,6 +69,8 @@ TROUBLES: Final = {
     UnknownReason.BAD_SECRET: "a secret contains characters that the protocol does not allow",
     UnknownReason.DECRYPT_FAILED: "its secrets cannot be decrypted with the configured keys",
     UnknownReason.CARRIER_TOO_OLD: "the agent is too old for this monitor type",
+    UnknownReason.RATE_LIMITED: "the RDAP server limits its clients",
+    UnknownReason.RDAP_UNAVAILABLE: "the RDAP server gives no answer",
     UnknownReason.PROBE_BUG: "internal error in the check; see the log",
 }
 # Name of the result code by type. Other types use "code".

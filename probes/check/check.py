@@ -20,6 +20,8 @@ CONDITIONS_MOST = 20
 PATTERNS_SIZE_MOST = 5_000
 RETRIES_MOST = 10
 INTERVAL_SECONDS = (5, 86_400)
+# Registries limit their clients, and an expiry does not change in an hour.
+DOMAIN_INTERVAL_SECONDS = (3_600, 86_400)
 TIMEOUT_SECONDS_MOST = 300
 CANARY_TIMEOUT_SECONDS_MOST = 3_600
 DEFAULT_METHOD = "GET"
@@ -201,7 +203,7 @@ def _condition_faults(spec: Spec, conditions: Sequence[str]) -> list[SpecFault]:
 def _time_faults(kind: str, retries: int, timeout: int, interval: int) -> list[SpecFault]:
     canary = kind == MonitorType.ASYNC_CANARY
     longest = CANARY_TIMEOUT_SECONDS_MOST if canary else TIMEOUT_SECONDS_MOST
-    least, most = INTERVAL_SECONDS
+    least, most = DOMAIN_INTERVAL_SECONDS if kind == MonitorType.DOMAIN else INTERVAL_SECONDS
     faults = []
     if not 0 <= retries <= RETRIES_MOST:
         faults.append(SpecFault("retries", f"must be 0 to {RETRIES_MOST}"))

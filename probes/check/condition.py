@@ -51,12 +51,16 @@ _ALLOWED: dict[str, frozenset[Operator]] = {
     "RESPONSE_TIME": ORDERING | EQUALITY,
     "CONNECTED": EQUALITY,
     "CERT_EXPIRY": ORDERING | EQUALITY,
+    "DOMAIN_EXPIRY": ORDERING | EQUALITY,
     "BODY": ORDERING | EQUALITY | TEXTUAL,
     "RESULT": ORDERING | EQUALITY | TEXTUAL,
     "IP": EQUALITY | TEXTUAL,
     "HEADER": ORDERING | EQUALITY | TEXTUAL,
 }
 PLACEHOLDERS = frozenset(_ALLOWED)
+# Operands that are compared with a duration, and those whose plain numbers are days.
+IN_DAYS = frozenset({"CERT_EXPIRY", "DOMAIN_EXPIRY"})
+SPANS = IN_DAYS | {"RESPONSE_TIME"}
 
 
 class BadCondition(ValueError):
@@ -274,7 +278,7 @@ def _literal_fault(name: str, operator: Operator, literal: Literal) -> str:
         return ""
     if name == "CONNECTED" and literal.text not in ("true", "false"):
         return "true or false is expected"
-    if name in ("RESPONSE_TIME", "CERT_EXPIRY") and read_span_us(name, literal) is None:
+    if name in SPANS and read_span_us(name, literal) is None:
         unit = "milliseconds" if name == "RESPONSE_TIME" else "days"
         return f"a duration is expected, such as 48h, or a number of {unit}"
     if name == "STATUS" or (operator in ORDERING and name in ("BODY", "RESULT", "HEADER")):
@@ -310,11 +314,11 @@ def read_number(text: str) -> int | float | None:
 def read_span_us(name: str, literal: Literal) -> int | None:
     """Returns a literal in µs: a duration, or a number.
 
-    A number is milliseconds for [RESPONSE_TIME] and days for [CERT_EXPIRY].
+    A number is milliseconds for [RESPONSE_TIME] and days for the others.
     """
     number = read_number(literal.text)
     if number is None:
         return read_duration(literal.text)
     if number < 0 or number > 1e12:
         return None
-    return round(number * (DAY_US if name == "CERT_EXPIRY" else 1_000))
+    return round(number * (DAY_US if name in IN_DAYS else 1_000))

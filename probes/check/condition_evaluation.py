@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from .condition import (
+    SPANS,
     Condition,
     Literal,
     Operand,
@@ -38,7 +39,8 @@ _UNREAD: Final = object()
 class ProbeValues:
     """Values of a run. None means not measured; for `result` this is MISSING.
 
-    `response_time_ms` is the reported latency, and `cert_expiry_us` the time left. `headers` has
+    `response_time_ms` is the reported latency, `cert_expiry_us` and `domain_expiry_us` the time
+    left. `headers` has
     lower-case names. `result` is text, a number, a boolean, None (null), or `AllOf` of them.
     """
 
@@ -46,10 +48,13 @@ class ProbeValues:
     status: int | None = None
     response_time_ms: int | None = None
     cert_expiry_us: int | None = None
+    domain_expiry_us: int | None = None
     body: str | None = field(default=None, repr=False)
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     ip: str | None = None
     result: object = field(default=MISSING, repr=False)
+    # Secrets that only this run knows: no measured value contains them.
+    hidden: tuple[str, ...] = field(default=(), repr=False)
     search_work_left: int = SEARCH_WORK_MOST
     _document: object = field(default=_UNREAD, repr=False)
 
@@ -156,6 +161,8 @@ def _value(place: Operand, facts: ProbeValues) -> object:
             value = facts.connected
         case "CERT_EXPIRY":
             value = facts.cert_expiry_us
+        case "DOMAIN_EXPIRY":
+            value = facts.domain_expiry_us
         case "IP":
             value = facts.ip
         case "HEADER":
@@ -171,7 +178,7 @@ def _value(place: Operand, facts: ProbeValues) -> object:
 
 def _equal(place: Operand, value: object, literal: Literal) -> bool:
     text = literal.text
-    if place.name in ("RESPONSE_TIME", "CERT_EXPIRY"):
+    if place.name in SPANS:
         return _in_us(place.name, value) == read_span_us(place.name, literal)
     if isinstance(value, str):
         # The trailing line break of a body is ignored.
@@ -188,7 +195,7 @@ def _equal(place: Operand, value: object, literal: Literal) -> bool:
 def _ordered(place: Operand, value: object, operator: Operator, literal: Literal) -> bool:
     left: int | float | None
     right: int | float | None
-    if place.name in ("RESPONSE_TIME", "CERT_EXPIRY"):
+    if place.name in SPANS:
         left, right = _in_us(place.name, value), read_span_us(place.name, literal)
     else:
         left, right = _numeric(value), read_number(literal.text)

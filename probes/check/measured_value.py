@@ -9,13 +9,13 @@ check is never shown.
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import quote
 
 from .check import Check
-from .condition import BadCondition, Condition, parse, read_number
+from .condition import IN_DAYS, BadCondition, Condition, parse, read_number
 from .condition_evaluation import MISSING, ProbeValues, failing_value
 from .monitor_spec import FieldType, is_credential_header
 from .registry import spec_of
@@ -37,7 +37,10 @@ _FORMS: Final = {
     "STATUS": re.compile(r"-?[0-9]{1,10}"),
     "RESPONSE_TIME": re.compile(r"[0-9]{1,3}( [0-9]{3})* ms"),
     "CONNECTED": re.compile(r"true|false"),
-    "CERT_EXPIRY": re.compile(r"-?[0-9]{1,7} (d [0-9]{1,2} h|h [0-9]{1,2} min|min [0-9]{1,2} s)"),
+    **dict.fromkeys(
+        IN_DAYS,
+        re.compile(r"-?[0-9]{1,7} (d [0-9]{1,2} h|h [0-9]{1,2} min|min [0-9]{1,2} s)"),
+    ),
 }
 
 
@@ -54,7 +57,7 @@ def measured_value(condition: Condition, facts: ProbeValues, check: Check) -> st
     if name == "RESPONSE_TIME":
         assert isinstance(value, int)
         return f"{value:,} ms".replace(",", " ")
-    if name == "CERT_EXPIRY":
+    if name in IN_DAYS:
         assert isinstance(value, int)
         return _time_left(value)
     if name not in _CONTENT:
@@ -62,7 +65,8 @@ def measured_value(condition: Condition, facts: ProbeValues, check: Check) -> st
     number = _number_of(value) if name == "RESULT" else None
     if number is None and not check.show_values:
         return None
-    return _content(value, check) if number is None else _unless_secret(number, number, check)
+    secrets = [*_secrets(check), *facts.hidden]
+    return _content(value, secrets) if number is None else _unless_secret(number, number, secrets)
 
 
 def is_admissible(condition: str, measured: str, *, show_values: bool) -> bool:
@@ -102,15 +106,15 @@ def _number_of(value: object) -> str | None:
     return text if is_number and len(text) <= SHOWN_LONGEST else None
 
 
-def _content(value: object, check: Check) -> str:
+def _content(value: object, secrets: Sequence[str]) -> str:
     if isinstance(value, list | dict | tuple):
         return NOT_SCALAR
     if not isinstance(value, str):
         plain = json.dumps(value)
-        return TOO_LONG if len(plain) > SHOWN_LONGEST else _unless_secret(plain, plain, check)
+        return TOO_LONG if len(plain) > SHOWN_LONGEST else _unless_secret(plain, plain, secrets)
     if len(value) > SHOWN_LONGEST:
         return TOO_LONG
-    return _unless_secret(value, f'"{"".join(map(_escaped, value))}"', check)
+    return _unless_secret(value, f'"{"".join(map(_escaped, value))}"', secrets)
 
 
 def _escaped(character: str) -> str:
@@ -119,8 +123,8 @@ def _escaped(character: str) -> str:
     return json.dumps(character)[1:-1]
 
 
-def _unless_secret(value: str, shown: str, check: Check) -> str:
-    for secret in _secrets(check):
+def _unless_secret(value: str, shown: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
         if secret in value or (len(value) >= _PART_SHORTEST and value in secret):
             return SECRET
     return shown

@@ -79,6 +79,7 @@ class MonitorType(StrEnum):
     WEBSOCKET = "websocket"
     SSH = "ssh"
     SMTP = "smtp"
+    DOMAIN = "domain"
     SYNTHETIC = "synthetic"
     PUSH = "push"
     ASYNC_CANARY = "async_canary"
@@ -131,6 +132,8 @@ class Field:
     least: int = 0
     most: int = 0
     longest: int = TEXT_LONGEST
+    # Title of the section of the form, "" for the section of the type.
+    group: str = ""
     # Returns a document in the form in which it is stored.
     canonical: Callable[[dict[str, object]], dict[str, object]] | None = None
 

@@ -7,9 +7,23 @@ from .result import FailureClass, Phases, ProbePhase, UnknownReason
 
 
 class Stopwatch:
-    """Timer of consecutive phases. A repeated phase (a redirect) adds up."""
+    """Timer of consecutive phases. A repeated phase (a redirect) adds up.
 
-    __slots__ = ("_began_ns", "_current", "_since_ns", "_spent_ns", "place", "resolver_alive")
+    `stands_for` is the class of a deadline that passes before the target is contacted, or the
+    reason for which such a run has no result. It is None while the target is contacted.
+    `waits_for` is the timer of a token request that another run makes, if any.
+    """
+
+    __slots__ = (
+        "_began_ns",
+        "_current",
+        "_since_ns",
+        "_spent_ns",
+        "place",
+        "resolver_alive",
+        "stands_for",
+        "waits_for",
+    )
 
     def __init__(self) -> None:
         # Set by the resolver if a nameserver that failed for our name answered for the root. A
@@ -17,10 +31,20 @@ class Stopwatch:
         self.resolver_alive = False
         # Shown in messages instead of the target's host: the current step of a scenario.
         self.place = ""
+        self.stands_for: FailureClass | UnknownReason | None = None
+        self.waits_for: Stopwatch | None = None
         self._began_ns = perf_counter_ns()
         self._spent_ns: dict[ProbePhase, int] = {}
         self._current: ProbePhase | None = None
         self._since_ns = 0
+
+    def restart(self) -> None:
+        """Begins again and drops the finished phases."""
+        self.resolver_alive = False
+        self.stands_for = self.waits_for = None
+        self._spent_ns.clear()
+        self._current = None
+        self._began_ns = perf_counter_ns()
 
     def begin(self, phase: ProbePhase) -> None:
         self._current = phase
@@ -62,9 +86,17 @@ def overdue(watch: Stopwatch) -> TargetFailure | LocalFailure:
 
     A silent resolver is a local failure.
     """
+    if watch.waits_for is not None:
+        late = overdue(watch.waits_for)
+        if isinstance(late, LocalFailure) or late.failure is FailureClass.PROXY_ERROR:
+            return late
+    elif watch.unfinished is ProbePhase.DNS and not watch.resolver_alive:
+        return LocalFailure(UnknownReason.RESOLVER_DEAD)
+    if isinstance(watch.stands_for, UnknownReason):
+        return LocalFailure(watch.stands_for)
+    if watch.stands_for is not None:
+        return TargetFailure(watch.stands_for)
     if watch.unfinished is ProbePhase.DNS:
-        if not watch.resolver_alive:
-            return LocalFailure(UnknownReason.RESOLVER_DEAD)
         return TargetFailure(FailureClass.DNS_ERROR)
     if watch.unfinished is ProbePhase.CONNECT:
         return TargetFailure(FailureClass.CONNECT_TIMEOUT)

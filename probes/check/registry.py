@@ -22,6 +22,7 @@ FILES: dict[str, str] = {
     MonitorType.GRPC: "grpc",
     MonitorType.SSH: "ssh",
     MonitorType.SMTP: "smtp",
+    MonitorType.DOMAIN: "domain",
     MonitorType.SYNTHETIC: "synthetic.synthetic_probe",
     MonitorType.ASYNC_CANARY: "canary.canary_probe",
     MonitorType.PUSH: "push",

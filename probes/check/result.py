@@ -25,6 +25,12 @@ class FailureClass(StrEnum):
     TARGET_BLOCKED = "target_blocked"
     RESPONSE_TOO_LARGE = "response_too_large"
     RESPONSE_TOO_EXPENSIVE = "response_too_expensive"
+    CLIENT_CERT_EXPIRED = "client_cert_expired"
+    TOKEN_ERROR = "token_error"
+    PROXY_ERROR = "proxy_error"
+    DOMAIN_EXPIRING = "domain_expiring"
+    DOMAIN_UNREGISTERED = "domain_unregistered"
+    EXPIRY_UNKNOWN = "expiry_unknown"
     PUSH_MISSED = "push_missed"
     PUSH_OVERRUN = "push_overrun"
     PROBE_ERROR = "probe_error"
@@ -38,6 +44,8 @@ NETWORK_CLASSES = frozenset(
         FailureClass.CONNECT_TIMEOUT,
         FailureClass.CONNECT_ERROR,
         FailureClass.TIMEOUT,
+        FailureClass.TOKEN_ERROR,
+        FailureClass.PROXY_ERROR,
     }
 )
 
@@ -65,6 +73,8 @@ class UnknownReason(StrEnum):
     BAD_SECRET = "bad_secret"  # a secret that the protocol cannot carry
     DECRYPT_FAILED = "decrypt_failed"
     CARRIER_TOO_OLD = "carrier_too_old"
+    RATE_LIMITED = "rate_limited"  # an RDAP server limits its clients
+    RDAP_UNAVAILABLE = "rdap_unavailable"  # an RDAP server gives no answer
     PROBE_BUG = "probe_bug"
     NO_WORKER = "no_worker"  # no worker or agent of the region took it
 

@@ -52,7 +52,22 @@ class Generation(IntEnum):
 CAPABILITY: Final = {
     MonitorType.ASYNC_CANARY.value: "async_transaction@1",
     MonitorType.SMTP.value: "smtp@1",
+    MonitorType.DOMAIN.value: "domain@1",
 }
+# Types with settings that an older agent would ignore, and the capability for a job with each. A
+# setting that is present and not blank needs it.
+OPTIONAL_TYPES: Final = (
+    MonitorType.HTTP.value,
+    MonitorType.PROMQL.value,
+    MonitorType.WEBSOCKET.value,
+)
+OPTIONS: Final = {
+    "client_cert": "client_cert@1",
+    "oauth2_token_url": "oauth2@1",
+    "proxy_url": "proxy@1",
+}
+# Capabilities that server processes declare too. Those of earlier versions have all others.
+OF_PROCESSES: Final = frozenset({CAPABILITY[MonitorType.DOMAIN.value], *OPTIONS.values()})
 # Capability that an agent must declare to receive tests of checks before they are saved.
 CHECK_TEST: Final = "check_test@1"
 # Capability that an agent must declare to receive jobs with a `schedule`.
@@ -238,6 +253,14 @@ def is_capable(type_: str, kinds: Collection[str]) -> bool:
     """Returns whether an agent with these capabilities can run a job of this type."""
     needed = CAPABILITY.get(type_)
     return needed is None or needed in kinds
+
+
+def capabilities_for(type_: str, config: Mapping[str, Any]) -> frozenset[str]:
+    """Returns the capabilities that a job with this type and config needs."""
+    found = {CAPABILITY[type_]} if type_ in CAPABILITY else set()
+    if type_ in OPTIONAL_TYPES:
+        found |= {token for name, token in OPTIONS.items() if config.get(name)}
+    return frozenset(found)
 
 
 def read_kinds(header: str) -> frozenset[str]:

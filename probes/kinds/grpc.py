@@ -4,9 +4,14 @@ Its two messages have one field each. This module encodes and decodes them.
 """
 
 import trio
-from cryptography import x509
 
 from ..check.check import Check
+from ..check.client_certificate import (
+    CLIENT_CERT,
+    CLIENT_KEY_REF,
+    ClientCertificate,
+    is_certificate,
+)
 from ..check.condition_evaluation import MISSING, ProbeValues
 from ..check.credentials import TLS, TLS_SKIP_VERIFY, CredentialEncoding, demanded_secret
 from ..check.failure import TargetFailure
@@ -18,11 +23,9 @@ from ..check.target import BadTarget, read_host, read_host_port
 from ..net.certificate_expiry import expires_at_us
 from ..net.egress import Egress
 from ..net.grpc_unary import Stream, UnaryCall, call
-from ..net.tls_contexts import ClientCertificate
 
 PATH = "/grpc.health.v1.Health/Check"
 ALPN = ("h2",)
-CERTIFICATES_LONGEST = 32_768
 # Timeout sent to a server if the run has no deadline.
 TIMEOUT_SECONDS_MOST = 3_600
 STATES = {0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
@@ -44,7 +47,7 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     except BadTarget as bad:
         faults.append(SpecFault("config.authority", str(bad)))
     certificate, key = config.get("client_cert"), config.get("client_key_ref")
-    if certificate and not _is_certificate(str(certificate)):
+    if certificate and not is_certificate(str(certificate)):
         faults.append(SpecFault("config.client_cert", "is not a certificate in PEM"))
     if bool(certificate) != bool(key):
         missing = "client_key_ref" if certificate else "client_cert"
@@ -74,18 +77,8 @@ SPEC = Spec(
             type=FieldType.TEXT,
             help="The name to call the server by and to find in its certificate; else the target.",
         ),
-        Field(
-            name="client_cert",
-            type=FieldType.TEXT,
-            help="Our certificate, with its chain, in PEM, for servers that want one.",
-            multiline=True,
-            longest=CERTIFICATES_LONGEST,
-        ),
-        Field(
-            name="client_key_ref",
-            type=FieldType.SECRET_NAME,
-            help="Project secret with the private key, in PEM.",
-        ),
+        CLIENT_CERT,
+        CLIENT_KEY_REF,
     ),
     placeholders=frozenset({"RESULT", "STATUS", "CONNECTED", "RESPONSE_TIME", "IP", "CERT_EXPIRY"}),
     rule=_rule,
@@ -165,13 +158,6 @@ def _server_name(authority: str) -> str:
         bare = authority.endswith("]")
         return read_host_port(f"{authority}:443" if bare else authority)[0]
     return read_host(authority)
-
-
-def _is_certificate(text: str) -> bool:
-    try:
-        return bool(x509.load_pem_x509_certificates(text.encode()))
-    except ValueError:
-        return False
 
 
 # Messages: HealthCheckRequest {string service = 1}, HealthCheckResponse {Status status = 1}.

@@ -1,6 +1,11 @@
 """HTTP and HTTPS probe: one request with redirects. Without conditions a 2xx status is up."""
 
 from ..check.check import Check
+from ..check.client_certificate import (
+    CLIENT_CERTIFICATE_FIELDS,
+    certificate_faults,
+    client_certificate,
+)
 from ..check.condition_evaluation import ProbeValues
 from ..check.credentials import (
     PASSWORD,
@@ -26,24 +31,28 @@ from ..check.monitor_spec import (
     SpecFault,
     TargetForm,
 )
+from ..check.oauth2 import OAUTH2, OAUTH2_FIELDS, oauth2_faults
 from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
+from ..check.proxy import PROXY_FIELDS, proxy_faults, proxy_of
 from ..check.result import FailureClass
 from ..check.target import read_url
+from ..net.access_token import fetch_authorized
 from ..net.egress import Egress
-from ..net.http_client import REDIRECTS_MOST, HttpRequest, Version, fetch
+from ..net.http_client import REDIRECTS_MOST, HttpRequest, Version
 from ..net.resolver import Family
 
 
-def _rule(_target: str, config: Config) -> list[SpecFault]:
+def _rule(target: str, config: Config) -> list[SpecFault]:
     """Validates the settings that the authentication mode requires."""
     mode = config.get("auth_mode")
     faults = [*basic_faults(config), *password_faults(config)]
+    faults += [*certificate_faults(target, config), *oauth2_faults(config), *proxy_faults(config)]
     if mode == "bearer" and not config.get("token_ref"):
         faults.append(SpecFault("config.token_ref", "is required when auth_mode is bearer"))
     headers = config.get("headers")
     named = {str(name).lower() for name in headers} if isinstance(headers, dict) else set()
-    if mode in ("basic", "bearer") and "authorization" in named:
+    if mode in ("basic", "bearer", OAUTH2) and "authorization" in named:
         faults.append(SpecFault("config.headers", "must not set authorization with auth_mode"))
     return faults
 
@@ -73,7 +82,7 @@ SPEC = Spec(
             type=FieldType.CHOICE,
             help="Authentication of the request.",
             default="none",
-            choices=("none", "basic", "bearer"),
+            choices=("none", "basic", "bearer", OAUTH2),
         ),
         username("For basic authentication."),
         PASSWORD,
@@ -100,6 +109,9 @@ SPEC = Spec(
             default="1.1",
             choices=("1.1", "2"),
         ),
+        *CLIENT_CERTIFICATE_FIELDS,
+        *OAUTH2_FIELDS,
+        *PROXY_FIELDS,
     ),
     placeholders=frozenset(
         {"STATUS", "RESPONSE_TIME", "CONNECTED", "CERT_EXPIRY", "BODY", "IP", "HEADER"}
@@ -109,8 +121,11 @@ SPEC = Spec(
 
 
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
+    # The request is made once, and the certificate can end later.
+    client_certificate(check)
     request = check.made(_request)
-    response = await fetch(reach, request, watch)
+    made = await fetch_authorized(reach, check, request, watch)
+    response = made.response
     if request.keep_body and not response.whole:
         raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, response.status)
     facts = ProbeValues(
@@ -118,7 +133,8 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
         status=response.status,
         body=response.text if request.keep_body else None,
         headers=response.headers,
-        ip=response.address,
+        ip=response.address or None,
+        hidden=made.hidden,
     )
     good = 200 <= response.status <= 299
     return Observation(
@@ -154,5 +170,7 @@ def _request(check: Check) -> HttpRequest:
         verify=not check.flag("tls_skip_verify"),
         cert_expiry=check.wants("CERT_EXPIRY"),
         family=Family(check.text("ip_family") or Family.ANY),
+        identity=client_certificate(check),
+        proxy=proxy_of(check),
         version=Version.TWO if check.text("http_version") == "2" else Version.ONE,
     )

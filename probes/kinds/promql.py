@@ -11,6 +11,11 @@ from urllib.parse import urlencode
 import msgspec
 
 from ..check.check import Check
+from ..check.client_certificate import (
+    CLIENT_CERTIFICATE_FIELDS,
+    certificate_faults,
+    client_certificate,
+)
 from ..check.condition_evaluation import MISSING, AllOf, ProbeValues
 from ..check.credentials import (
     PASSWORD,
@@ -23,12 +28,15 @@ from ..check.credentials import (
 from ..check.failure import TargetFailure
 from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
 from ..check.number_parser import read_numeral
+from ..check.oauth2 import OAUTH2, OAUTH2_FIELDS, oauth2_faults
 from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
+from ..check.proxy import PROXY_FIELDS, proxy_faults, proxy_of
 from ..check.result import FailureClass
 from ..check.target import Url, read_url
+from ..net.access_token import fetch_authorized
 from ..net.egress import Egress
-from ..net.http_client import HttpRequest, HttpResponse, fetch
+from ..net.http_client import HttpRequest, HttpResponse
 
 QUERY_LONGEST = 1_024
 # Each condition is evaluated on each value on the event loop. Larger results need aggregation.
@@ -46,7 +54,9 @@ def _rule(target: str, config: Config) -> list[SpecFault]:
         faults.append(SpecFault("target", "is the base address of the server, without a query"))
     if not str(config.get("query", "")).strip():
         faults.append(SpecFault("config.query", "is required"))
-    return [*faults, *basic_faults(config), *password_faults(config)]
+    faults += [*basic_faults(config), *password_faults(config)]
+    faults += [*certificate_faults(target, config), *oauth2_faults(config)]
+    return faults + proxy_faults(config)
 
 
 SPEC = Spec(
@@ -68,11 +78,14 @@ SPEC = Spec(
             type=FieldType.CHOICE,
             help="Authentication of the request.",
             default="none",
-            choices=("none", "basic"),
+            choices=("none", "basic", OAUTH2),
         ),
         username("For basic authentication."),
         PASSWORD,
         PASSWORD_REF,
+        *CLIENT_CERTIFICATE_FIELDS,
+        *OAUTH2_FIELDS,
+        *PROXY_FIELDS,
     ),
     placeholders=frozenset({"RESULT", "RESPONSE_TIME", "CONNECTED", "CERT_EXPIRY", "IP"}),
     rule=_rule,
@@ -80,10 +93,11 @@ SPEC = Spec(
 
 
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
-    response = await fetch(reach, _request(check), watch)
+    made = await fetch_authorized(reach, check, _request(check), watch)
+    response = made.response
     result = _result(response)
     return Observation(
-        ProbeValues(connected=True, ip=response.address, result=result),
+        ProbeValues(connected=True, ip=response.address or None, result=result, hidden=made.hidden),
         code=response.status,
         failure=FailureClass.CONDITION_FAILED if result == AllOf() else None,
         cert_ends_at=response.cert_ends_at,
@@ -104,6 +118,8 @@ def _request(check: Check) -> HttpRequest:
         secrets=frozenset({"authorization"}),
         body_bytes_most=ANSWER_BYTES_MOST,
         cert_expiry=check.wants("CERT_EXPIRY"),
+        identity=client_certificate(check),
+        proxy=proxy_of(check),
     )
 
 

@@ -22,6 +22,11 @@ from trio_websocket import (
 from wsproto.utilities import LocalProtocolError
 
 from ..check.check import Check
+from ..check.client_certificate import (
+    CLIENT_CERTIFICATE_FIELDS,
+    certificate_faults,
+    client_certificate,
+)
 from ..check.condition_evaluation import MISSING, ProbeValues
 from ..check.cpu_meter import metered_child
 from ..check.failure import TargetFailure
@@ -35,13 +40,17 @@ from ..check.monitor_spec import (
     SpecFault,
     TargetForm,
 )
+from ..check.oauth2 import OAUTH2, OAUTH2_FIELDS, oauth2_faults, uses_oauth2
 from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
+from ..check.proxy import PROXY_FIELDS, proxy_faults, proxy_of
 from ..check.result import FailureClass, ProbePhase
 from ..check.target import Url, read_url
+from ..net.access_token import UNAUTHORIZED, with_token
 from ..net.certificate_expiry import expires_at_us
 from ..net.egress import Egress
-from ..net.tls_contexts import HTTP_ALPN
+from ..net.proxy_tunnel import dial_through
+from ..net.tls_contexts import HTTP_ALPN, broken_by
 
 # Limit of received bytes in one conversation, the handshake included.
 RECEIVED_BYTES_MOST = 128 * 1024
@@ -60,7 +69,7 @@ _STUMBLES = (h11.LocalProtocolError, LocalProtocolError, UnicodeDecodeError)
 Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
 
 
-def _rule(_target: str, config: Config) -> list[SpecFault]:
+def _rule(target: str, config: Config) -> list[SpecFault]:
     faults = []
     if config.get("subprotocol") and not _SUBPROTOCOL.fullmatch(str(config["subprotocol"])):
         faults.append(SpecFault("config.subprotocol", "is one name, without spaces or commas"))
@@ -68,7 +77,10 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     named = [str(name).lower() for name in headers] if isinstance(headers, dict) else []
     if any(name.startswith("sec-websocket-") for name in named):
         faults.append(SpecFault("config.headers", "must not set headers of the handshake"))
-    return faults
+    if config.get("auth_mode") == OAUTH2 and "authorization" in named:
+        faults.append(SpecFault("config.headers", "must not set authorization with auth_mode"))
+    faults += [*certificate_faults(target, config), *oauth2_faults(config)]
+    return faults + proxy_faults(config)
 
 
 SPEC = Spec(
@@ -95,6 +107,16 @@ SPEC = Spec(
             multiline=True,
             longest=BODY_LONGEST,
         ),
+        Field(
+            name="auth_mode",
+            type=FieldType.CHOICE,
+            help="Authentication of the handshake.",
+            default="none",
+            choices=("none", OAUTH2),
+        ),
+        *CLIENT_CERTIFICATE_FIELDS,
+        *OAUTH2_FIELDS,
+        *PROXY_FIELDS,
     ),
     placeholders=frozenset(
         {"RESULT", "BODY", "STATUS", "CONNECTED", "RESPONSE_TIME", "IP", "CERT_EXPIRY"}
@@ -104,18 +126,38 @@ SPEC = Spec(
 
 
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
+    if not uses_oauth2(check):
+        return await _attempt(check, reach, watch)
+
+    async def send(token: str) -> Observation | TargetFailure:
+        try:
+            return await _attempt(check, reach, watch, token)
+        except TargetFailure as failed:
+            return failed
+
+    seen = await with_token(reach, check, watch, send, lambda seen: seen.code == UNAUTHORIZED)
+    if isinstance(seen, TargetFailure):
+        raise seen
+    return seen
+
+
+async def _attempt(check: Check, reach: Egress, watch: Stopwatch, token: str = "") -> Observation:
     url = read_url(check.target, SPEC.schemes)
-    connection = await reach.dial(url.host, url.port, watch)
-    facts = ProbeValues(connected=True, ip=connection.address)
-    stream: Stream = connection.stream
+    identity = client_certificate(check)
+    connection = await dial_through(reach, proxy_of(check), url.host, url.port, watch)
+    hidden = (token,) if token else ()
+    facts = ProbeValues(connected=True, ip=connection.address or None, hidden=hidden)
+    stream: Stream = connection.carrier
     ends_at = None
     try:
         if url.scheme == "wss":
-            stream = wrapped = await reach.encrypt(connection, url.host, watch, alpn=HTTP_ALPN)
+            stream = wrapped = await reach.encrypt(
+                connection, url.host, watch, alpn=HTTP_ALPN, identity=identity
+            )
             ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
         watch.begin(ProbePhase.FIRST_BYTE)
         guarded = _Guarded(stream, watch)
-        message, took_us = await _converse(guarded, check, url, reach.user_agent)
+        message, took_us = await _converse(guarded, check, url, reach.user_agent, token)
     except TargetFailure as failed:
         if failed.failure is not FailureClass.HTTP_STATUS or not check.wants("STATUS"):
             raise
@@ -132,7 +174,7 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
 
 
 async def _converse(
-    stream: "_Guarded", check: Check, url: Url, user_agent: str
+    stream: "_Guarded", check: Check, url: Url, user_agent: str, token: str
 ) -> tuple[str | bytes | None, int]:
     """Returns the received message, and the time without the closing handshake, in µs.
 
@@ -142,7 +184,7 @@ async def _converse(
     message, took_us = None, 0
     async with trio.open_nursery() as nursery:
         try:
-            socket = await _open(nursery, stream, check, url, user_agent)
+            socket = await _open(nursery, stream, check, url, _headers(check, user_agent, token))
             message = await _exchange(socket, stream, check)
             took_us = stream.watch.elapsed_us()
             await _close(socket)
@@ -154,13 +196,19 @@ async def _converse(
     return message, took_us
 
 
-async def _open(
-    nursery: trio.Nursery, stream: "_Guarded", check: Check, url: Url, user_agent: str
-) -> WebSocketConnection:
+def _headers(check: Check, user_agent: str, token: str) -> dict[str, str]:
     given = check.config.get("headers")
     headers = {str(n).lower(): str(v) for n, v in given.items()} if isinstance(given, dict) else {}
-    host = headers.pop("host", url.authority)
     headers.setdefault("user-agent", user_agent)
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    return headers
+
+
+async def _open(
+    nursery: trio.Nursery, stream: "_Guarded", check: Check, url: Url, headers: dict[str, str]
+) -> WebSocketConnection:
+    host = headers.pop("host", url.authority)
     subprotocol = check.text("subprotocol")
     opened: WebSocketConnection | None = None
     with trio.CancelScope() as opening:
@@ -252,7 +300,7 @@ class _Guarded(trio.abc.Stream):
         try:
             piece = bytes(await self._stream.receive_some(min(max_bytes or _CHUNK, _CHUNK)))
         except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
-            raise self._fail(FailureClass.CONNECT_ERROR) from error
+            raise self._fail(broken_by(error)) from error
         self.watch.done()
         self._left -= len(piece)
         if not piece:

@@ -1,7 +1,7 @@
 """Outgoing connections: resolve once, check each address, connect to that very address.
 
 Addresses of both families alternate. The next attempt starts when the previous one has failed or
-has lasted `HEAD_START_SECONDS` (RFC 8305). The first connection wins. No proxy is used.
+has lasted `HEAD_START_SECONDS` (RFC 8305). The first connection wins.
 """
 
 import errno
@@ -28,10 +28,19 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class DialedConnection:
-    """An open stream and the address at its other end. The caller closes the stream."""
+    """An open stream and the address at its other end. The caller closes the stream.
+
+    `tunnel` is the TLS stream to an https proxy, through which the target is reached.
+    """
 
     stream: trio.SocketStream
     address: str
+    tunnel: "trio.SSLStream[trio.SocketStream] | None" = None
+
+    @property
+    def carrier(self) -> "trio.SocketStream | trio.SSLStream[trio.SocketStream]":
+        """Returns the stream on which the target is reached."""
+        return self.stream if self.tunnel is None else self.tunnel
 
 
 async def dial(

@@ -15,19 +15,21 @@ from typing import TypeVar
 import trio
 
 from ..check.canary_stages import Stages
+from ..check.client_certificate import ClientCertificate
 from ..check.cpu_meter import current_meter, held
 from ..check.cpu_share import CpuShare
 from ..check.failure import LocalFailure
 from ..check.loop_lag import LoopLag
 from ..check.phase_timer import Stopwatch
 from ..check.result import UnknownReason
+from ..check.token_cache import TokenCache
 from .connectivity import Connectivity
 from .dial import DialedConnection, dial, dial_datagram, dial_echo
 from .egress_policy import EgressPolicy
 from .icmp_echo import Echo
 from .resolver import Family, Resolver
 from .resolver_files import HostFiles, Nameserver
-from .tls_contexts import ClientCertificate, TlsContexts, TlsSetting, wrap
+from .tls_contexts import TlsContexts, TlsSetting, wrap
 
 USER_AGENT = "leadline"
 
@@ -52,6 +54,9 @@ class Egress:
     threads: trio.CapacityLimiter | None = None
     stages: Stages | None = field(default=None, compare=False)
     cpu: CpuShare = field(default_factory=CpuShare, compare=False)
+    tokens: TokenCache = field(default_factory=TokenCache, compare=False)
+    # RDAP servers that limit their clients, with the end of the pause, by origin.
+    resting: dict[tuple[str, str, int], float] = field(default_factory=dict, compare=False)
     # Serializes threads whose work does not release the interpreter lock.
     alone: trio.Lock = field(default_factory=trio.Lock, compare=False)
 
@@ -99,7 +104,7 @@ class Egress:
         identity: ClientCertificate | None = None,
     ) -> "trio.SSLStream[trio.SocketStream]":
         context = await self._context(TlsSetting(verify, alpn, identity))
-        return await wrap(connection.stream, context, server_name, watch)
+        return await wrap(connection.carrier, context, server_name, watch)
 
     async def _context(self, setting: TlsSetting) -> ssl.SSLContext:
         """Returns the context of a setting.

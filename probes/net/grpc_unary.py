@@ -18,6 +18,7 @@ from ..check.failure import TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, ProbePhase
 from .http2 import FRAME_HEAD, GoAwayFilter, demand_settings
+from .tls_contexts import broken_by
 
 # Limit of all received bytes of a call, frames and headers included. It is below the initial window
 # of HTTP/2.
@@ -111,11 +112,7 @@ async def _exchange(http: h2.connection.H2Connection, stream: Stream) -> bytes:
     try:
         piece = bytes(await stream.receive_some(_CHUNK))
     except (trio.BrokenResourceError, ssl.SSLError) as error:
-        # A TLS 1.3 server refuses a client certificate with an alert after the handshake.
-        alert = isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError)
-        raise TargetFailure(
-            FailureClass.TLS_ERROR if alert else FailureClass.CONNECT_ERROR
-        ) from error
+        raise TargetFailure(broken_by(error)) from error
     if not piece:
         raise TargetFailure(FailureClass.CONNECT_ERROR if unsent else FailureClass.PROTOCOL_ERROR)
     return piece

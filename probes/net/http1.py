@@ -25,6 +25,7 @@ from .http_exchange import (
     Stream,
     request_headers,
 )
+from .tls_contexts import broken_by
 
 # Limit of header lines, checked before each read. Each line costs one or two microseconds.
 LINES_MOST = 2_000
@@ -134,7 +135,7 @@ def _failures_named() -> Iterator[None]:
             FailureClass.RESPONSE_TOO_LARGE if too_large else FailureClass.PROTOCOL_ERROR
         ) from error
     except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
-        raise TargetFailure(FailureClass.CONNECT_ERROR) from error
+        raise TargetFailure(broken_by(error)) from error
 
 
 async def _begin(

@@ -26,6 +26,7 @@ from .http_exchange import (
     Stream,
     request_headers,
 )
+from .tls_contexts import broken_by
 
 PIECES_MOST = 20_000
 # Limit of frames outside the response: pings, settings, priorities, windows.
@@ -64,7 +65,7 @@ async def exchange(
     except h2.exceptions.H2Error as error:
         raise TargetFailure(FailureClass.PROTOCOL_ERROR) from error
     except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
-        raise TargetFailure(FailureClass.CONNECT_ERROR) from error
+        raise TargetFailure(broken_by(error)) from error
 
 
 class GoAwayFilter:

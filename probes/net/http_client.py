@@ -20,6 +20,7 @@ from .decompression import unpack
 from .dial import DialedConnection
 from .egress import Egress
 from .http_exchange import REDIRECTS_MOST, HttpRequest, HttpResponse, Stream, Version
+from .proxy_tunnel import dial_through
 
 __all__ = ["REDIRECTS_MOST", "HttpRequest", "HttpResponse", "Version", "fetch"]
 
@@ -70,6 +71,7 @@ def follow(request: HttpRequest, status: int, location: str) -> HttpRequest:
         headers = [h for h in headers if h[0].lower() not in request.secrets | {"host"}]
         if request.body_is_secret:
             body = b""
+        request = replace(request, identity=None)
     if not body:
         headers = [h for h in headers if not h[0].lower().startswith("content-")]
     return replace(request, url=url, method=method, body=body, headers=tuple(headers))
@@ -77,12 +79,17 @@ def follow(request: HttpRequest, status: int, location: str) -> HttpRequest:
 
 async def _hop(reach: Egress, request: HttpRequest, watch: Stopwatch) -> HttpResponse:
     url = request.url
-    connection = await reach.dial(url.host, url.port, watch, request.family)
+    connection = await dial_through(reach, request.proxy, url.host, url.port, watch, request.family)
     try:
         if url.scheme == "http":
-            return await _exchange(connection, connection.stream, request, watch, reach)
+            return await _exchange(connection, connection.carrier, request, watch, reach)
         wrapped = await reach.encrypt(
-            connection, url.host, watch, verify=request.verify, alpn=request.version.value
+            connection,
+            url.host,
+            watch,
+            verify=request.verify,
+            alpn=request.version.value,
+            identity=request.identity,
         )
         version = _chosen(request.version, wrapped)
         if version is not request.version:

@@ -11,6 +11,8 @@ from typing import Union
 
 import trio
 
+from ..check.client_certificate import ClientCertificate
+from ..check.proxy import Proxy
 from ..check.target import Url
 from .cookies import Jar
 from .resolver import Family
@@ -46,7 +48,8 @@ class HttpRequest:
 
     If `keep_body` is false, the body is read and discarded. `cert_expiry` requests the end of the
     certificate. The cookies of `jar` are added to those of the headers on each hop. `version` is
-    the protocol version; ANY uses HTTP/2 if the server chooses it in the handshake.
+    the protocol version; ANY uses HTTP/2 if the server chooses it in the handshake. `identity` is
+    presented to the origin of the first hop only. `proxy` opens the connection of every hop.
     """
 
     method: str
@@ -64,6 +67,8 @@ class HttpRequest:
     family: Family = Family.ANY
     jar: Jar | None = None
     version: Version = Version.ONE
+    identity: ClientCertificate | None = None
+    proxy: Proxy | None = None
     # The request in bytes by user agent, built once for all runs. A changed copy has none.
     made: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -73,7 +78,8 @@ class HttpResponse:
     """Response of the last hop.
 
     `headers` has lower-case names, repeated ones joined (RFC 9110, 5.3). `body` is decompressed.
-    `whole` is false if reading stopped at the bound. `cert_ends_at` is µs since the epoch.
+    `whole` is false if reading stopped at the bound. `address` is "" behind a proxy.
+    `cert_ends_at` is µs since the epoch.
     """
 
     status: int

@@ -7,25 +7,19 @@ target is reported as down.
 import os
 import ssl
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import trio
 
+from ..check.client_certificate import ClientCertificate
 from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, ProbePhase, UnknownReason
 
 CONTEXTS_MOST = 64
 HTTP_ALPN = ("http/1.1",)
-
-
-@dataclass(frozen=True, slots=True)
-class ClientCertificate:
-    """Client certificate: a chain, and the private key of its first certificate, in PEM."""
-
-    certificates: str
-    key: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +54,14 @@ class TlsContexts:
         return None if context is None else self.keep(setting, context)
 
     def keep(self, setting: TlsSetting, context: ssl.SSLContext) -> ssl.SSLContext:
-        """Stores a context. Evicts the least recently used one at the limit."""
+        """Stores a context. Evicts the least recently used one at the limit.
+
+        Those with a client certificate go first: each belongs to one monitor, and the others to
+        all.
+        """
         if len(self._made) >= CONTEXTS_MOST:
-            del self._made[next(iter(self._made))]
+            own = (known for known in self._made if known.identity is not None)
+            del self._made[next(own, None) or next(iter(self._made))]
         self._made[setting] = context
         return context
 
@@ -112,15 +111,22 @@ def _introduce(context: ssl.SSLContext, identity: ClientCertificate) -> None:
 
 
 async def wrap(
-    stream: trio.SocketStream, context: ssl.SSLContext, server_name: str, watch: Stopwatch
+    stream: "trio.SocketStream | trio.SSLStream[trio.SocketStream]",
+    context: ssl.SSLContext,
+    server_name: str,
+    watch: Stopwatch,
 ) -> "trio.SSLStream[trio.SocketStream]":
     """Returns the stream after its handshake. The caller closes the given stream.
 
     Raises: `TargetFailure(tls_error)` if the handshake fails.
     """
     watch.begin(ProbePhase.TLS)
+    # A TLS stream to a proxy has the same methods.
     wrapped = trio.SSLStream(
-        stream, context, server_hostname=server_name.partition("%")[0], https_compatible=True
+        cast("trio.SocketStream", stream),
+        context,
+        server_hostname=server_name.partition("%")[0],
+        https_compatible=True,
     )
     try:
         await wrapped.do_handshake()
@@ -128,6 +134,15 @@ async def wrap(
         raise TargetFailure(FailureClass.TLS_ERROR) from error
     watch.done()
     return wrapped
+
+
+def broken_by(error: Exception) -> FailureClass:
+    """Returns the class of a stream that broke after its handshake.
+
+    A TLS 1.3 server refuses a client certificate with an alert after the handshake.
+    """
+    alert = isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError)
+    return FailureClass.TLS_ERROR if alert else FailureClass.CONNECT_ERROR
 
 
 def _has_trust_store() -> bool:

@@ -64,6 +64,18 @@ class ProbeErrorRow(msgspec.Struct, frozen=True):
     at: Instant
 
 
+class NewCheckTest(msgspec.Struct, frozen=True, kw_only=True):
+    """Check test to insert. `needs` are the capabilities that an agent needs for it."""
+
+    uid: UUID
+    region: str
+    type: str
+    needs: list[str]
+    document: str | None
+    sealed: bytes | None
+    until: Instant
+
+
 class CheckTest(msgspec.Struct, frozen=True):
     uid: UUID
     document: str | None

@@ -8,14 +8,16 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import trustme
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.probes.jobs.agent_protocol import Generation
+from leadline.probes.jobs.agent_protocol import OPTIONS, Generation
 from leadline.storage.agents.rows import AgentRow
 from leadline.storage.agents.tables import agents
 from leadline.storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Refused
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.scheduling.queries import shards as shards_queries
 from leadline.storage.scheduling.rows import OpenBatch
@@ -23,9 +25,21 @@ from leadline.storage.scheduling.rules.run_schedule import claimable_until
 from leadline.storage.scheduling.tables import presences
 from leadline.storage.scheduling.tables import work_queues as queues
 from leadline.storage.scheduling.transactions.split_batch import split_batch
+from tests.support.peers.real_servers import pems
 from tests.support.worlds.world import World
 
 REGION = "eu"
+CHAIN, KEY = pems(trustme.CA().issue_cert("leadline.example"))
+CONFIGS: dict[str, dict[str, Any]] = {
+    "client_cert": {"client_cert": CHAIN, "client_key": KEY},
+    "oauth2_token_url": {
+        "auth_mode": "oauth2",
+        "oauth2_token_url": "https://id.example/token",
+        "oauth2_client_id": "shop",
+        "oauth2_client_secret": "horse",
+    },
+    "proxy_url": {"proxy_url": "http://proxy.example:3128"},
+}
 Window = tuple[int, Instant]
 
 
@@ -243,6 +257,55 @@ async def test_a_schedule_needs_its_capability(world: World) -> None:
     runs = await claim(world, old, kinds=knowing)
     assert len(runs) == 2
     assert {(run.definition.schedule, run.due % MINUTE) for run in runs} == {("* * * * *", 0)}
+
+
+@pytest.mark.parametrize("setting", OPTIONS)
+async def test_a_setting_needs_its_capability(world: World, setting: str) -> None:
+    """An agent without it would ignore the setting, and report the target as down."""
+    config, knowing = CONFIGS[setting], [OPTIONS[setting]]
+    old = await register_agent(world, "old")
+    made = await world.monitor(region=REGION, target="https://shop.example/", config=config)
+    # The run at the creation has no window.
+    assert await claim(world, old) == []
+    assert [run.definition.id for run in await claim(world, old, kinds=knowing)] == [made.id]
+    world.now = Instant(world.now + 30 * SECOND)
+    (row,) = await reserved(world, target="https://shop.example/", config=config)
+    assert await claim(world, old, kinds=["cron_schedule@1", "smtp@1"]) == []
+    troubles = "select reason from probe_errors where monitor = %(m)s"
+    assert await world.rows(troubles, m=row.id) == [("carrier_too_old",)]
+    assert {run.definition.id for run in await claim(world, old, kinds=knowing)} >= {row.id}
+
+
+async def test_a_domain_needs_its_capability_everywhere(world: World) -> None:
+    given = {"type": "domain", "target": "example.com", "interval_seconds": 3_600}
+    old = await register_agent(world, "old")
+    made = await world.monitor(region=REGION, **given)
+    assert await claim(world, old, kinds=["smtp@1"]) == []
+    assert [run.definition.id for run in await claim(world, old, kinds=["domain@1"])] == [made.id]
+    async with world.pool.transaction("old") as tx:
+        await presences.begin_presence(
+            tx, UUID(int=7), world.now, "here", ["worker"], ["core"], "1", accepts_pushes=False
+        )
+        await tx.execute("update presences set knows = '{client_cert@1}'")
+    with pytest.raises(Refused, match="type"):
+        await world.monitor(**given)
+
+
+@pytest.mark.parametrize("setting", OPTIONS)
+async def test_a_process_of_an_earlier_version_prevents_the_setting(
+    world: World, setting: str
+) -> None:
+    given: dict[str, Any] = {"target": "https://shop.example/", "config": CONFIGS[setting]}
+    async with world.pool.transaction("old") as tx:
+        await presences.begin_presence(
+            tx, UUID(int=7), world.now, "here", ["worker"], ["core"], "1", accepts_pushes=False
+        )
+        await tx.execute("update presences set knows = '{}'")
+    with pytest.raises(Refused, match=f"config.{setting}"):
+        await world.monitor(**given)
+    await world.monitor()
+    world.now = Instant(world.now + MINUTE)
+    await world.monitor(**given)
 
 
 async def test_abilities_of_different_agents_do_not_add_up(world: World) -> None:

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 import trio
+import trustme
 
 from leadline.http.auth.passwords import Passwords
 from leadline.http.monitors.routes import check_test
@@ -19,6 +20,7 @@ from leadline.probes.jobs.agent_protocol import (
 from leadline.probes.jobs.envelope import open_envelope
 from leadline.storage.core.instant import to_text
 from tests.support.app.edge import ANY_TOKEN, CORE_TOKEN, EU_TOKEN, Edge, open_edge
+from tests.support.peers.real_servers import pems
 
 KINDS = {KINDS_HEADER: CHECK_TEST}
 SHOP = {
@@ -136,6 +138,19 @@ async def test_a_test_of_a_newer_type_needs_its_capability(edge: Edge) -> None:
         assert await leased(edge) == []
         newer = {KINDS_HEADER: f"{CHECK_TEST},smtp@1"}
         (test,) = await leased(edge, headers=newer)
+        assert await bring(edge, outcome(test, edge)) == {"accepted": True}
+    assert answer()["up"] is True
+
+
+async def test_a_test_of_a_newer_setting_needs_its_capability(edge: Edge) -> None:
+    chain, key = pems(trustme.CA().issue_cert("leadline.example"))
+    config = {"client_cert": chain, "client_key": key}
+    await present(edge, CHECK_TEST, "client_cert@1")
+    async with trying(edge, config=config) as answer:
+        assert await leased(edge) == []
+        newer = {KINDS_HEADER: f"{CHECK_TEST},client_cert@1"}
+        (test,) = await leased(edge, headers=newer)
+        assert key not in str(test)
         assert await bring(edge, outcome(test, edge)) == {"accepted": True}
     assert answer()["up"] is True
 

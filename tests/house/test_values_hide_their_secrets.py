@@ -13,14 +13,18 @@ from leadline.http.monitors.schemas.monitors import CreateMonitor, UpdateMonitor
 from leadline.http.monitors.schemas.secrets import CreateSecretRequest, UpdateSecretRequest
 from leadline.http.wire.route import Request, Response
 from leadline.probes.check.check import make_check
+from leadline.probes.check.client_certificate import ClientCertificate
 from leadline.probes.check.condition_evaluation import ProbeValues
+from leadline.probes.check.oauth2 import TokenSetup
+from leadline.probes.check.proxy import Proxy
 from leadline.probes.check.target import read_url
+from leadline.probes.check.token_cache import CachedToken
 from leadline.probes.kinds.synthetic.scenario import read_scenario
 from leadline.probes.kinds.synthetic.synthetic_probe import _Run
 from leadline.probes.kinds.synthetic.template import Values
 from leadline.probes.net.http_exchange import HttpRequest, HttpResponse, RawResponse
 from leadline.probes.net.sessions.ssh_session import Login
-from leadline.probes.net.tls_contexts import ClientCertificate, TlsContexts
+from leadline.probes.net.tls_contexts import TlsContexts
 from leadline.storage.monitors.rules.monitor import MonitorDraft, MonitorType
 
 SECRET = "tr0ub4dor"
@@ -48,6 +52,9 @@ ASKED: dict[str, Any] = {"context": None, "principal": None, "scope": None, "ids
         read_scenario({"steps": [STEP]}),
         Login("root", SECRET, SECRET, ""),
         ClientCertificate("", SECRET),
+        TokenSetup("", "", SECRET, "", "", "", Proxy(URL_ALONE, SECRET)),
+        CachedToken(token=SECRET),
+        ProbeValues(hidden=(SECRET,)),
         AgentConfig(URL_ALONE, TlsContexts(), SECRET, "hut", Path()),
         BufferedResult(1, 0, BYTES),
         MonitorDraft(name="a", type="http", target=TARGET, config=CONFIG),

@@ -92,3 +92,16 @@ async def test_the_screen_of_the_first_monitor_states_the_defaults_in_force(api:
     await call(api, "PUT", PATH, SET, who="global_admin")
     page = await (await api.ask("editor", "GET", path)).get_data(as_text=True)
     assert "Checked every 30\u202fs, timeout 20\u202fs, down after 3 consecutive failures." in page
+
+
+async def test_a_domain_is_asked_every_six_hours_and_at_most_hourly(api: Api) -> None:
+    given = {"type": "domain", "target": "example.com"}
+    assert (await made(api, **given))["interval_seconds"] == 21_600
+    path = f"/projects/{api.project}/monitors"
+    for field, wrong in (
+        ("interval_seconds", {**given, "interval_seconds": 60}),
+        ("config.rdap_url", {**given, "target": "shop.example"}),
+    ):
+        body = {"name": "Name", **wrong}
+        refused = await call(api, "POST", path, body, 400, who="editor")
+        assert refused["error"].startswith(f"{field}: ")

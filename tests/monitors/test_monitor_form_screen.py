@@ -140,7 +140,10 @@ def test_every_field_of_a_kind_has_its_row_with_a_label_and_a_hint(spec: Spec) -
     assert ("target" in rows) == (spec.target is not TargetForm.NONE)
     assert ("conditions" in rows) == bool(spec.placeholders)
     assert rows["interval_seconds"].unit == "s"
-    assert "5 to 86,400, default 60" in rows["interval_seconds"].hint
+    bounds = (
+        "3,600 to 86,400, default 21600" if spec.type == "domain" else "5 to 86,400, default 60"
+    )
+    assert bounds in rows["interval_seconds"].hint
 
 
 @pytest.mark.parametrize("spec", EVERY, ids=lambda spec: str(spec.type))

@@ -4,6 +4,7 @@ deleted."""
 from typing import Any
 
 import pytest
+import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from leadline.storage.monitors.rules.secret import (
 from leadline.storage.monitors.tables import secrets as table
 from tests.support.app.cast import Api
 from tests.support.peers.job_queue import polled
+from tests.support.peers.real_servers import pems
 
 VALUE = "correct horse battery staple"
 
@@ -253,3 +255,101 @@ def test_a_value_is_what_utf8_carries_within_the_bound(text: str) -> None:
 def test_only_settings_that_refer_are_references() -> None:
     config = {"password_ref": "db", "token_ref": "", "ref": "x", "client_ref": 3, "_reference": "y"}
     assert references(config) == {"password_ref": "db"}
+
+
+# Client certificates: the key is write-only, and must be that of the certificate.
+
+CHAIN, KEY = pems(trustme.CA().issue_cert("leadline.example"))
+OTHER_CHAIN, OTHER_KEY = pems(trustme.CA().issue_cert("leadline.example"))
+
+
+def body(**config: Any) -> dict[str, Any]:
+    return {
+        "name": "shop",
+        "type": "http",
+        "target": "https://shop.example/",
+        "interval_seconds": 60,
+        "config": config,
+    }
+
+
+async def made(api: Api, **config: Any) -> tuple[int, Any]:
+    path = f"/api/v1/projects/{api.project}/monitors"
+    answer = await api.ask("editor", "POST", path, body(**config))
+    return answer.status_code, await answer.get_json()
+
+
+async def edited(api: Api, monitor: str, **given: Any) -> tuple[int, Any]:
+    answer = await api.ask("editor", "PATCH", f"/api/v1/monitors/{monitor}", given)
+    return answer.status_code, await answer.get_json()
+
+
+async def test_a_key_is_stored_encrypted_and_never_returned(api: Api) -> None:
+    status, monitor = await made(api, client_cert=CHAIN, client_key=KEY)
+    assert status == 201, monitor
+    assert monitor["config"]["client_cert"] == CHAIN
+    assert monitor["config"]["client_key"] == ""
+    line = KEY.splitlines()[1]
+    for row in await api.rows("select config::text, config_ciphertext from monitors"):
+        assert line not in row[0]
+        assert line.encode() not in row[1]
+    # A blank keeps the key, which must still be that of the certificate.
+    config = {"client_cert": OTHER_CHAIN, "client_key": ""}
+    status, refused = await edited(api, monitor["id"], config=config)
+    assert status == 400
+    assert refused["error"].startswith("config.client_key: is not the key of client_cert")
+    config = {"client_cert": OTHER_CHAIN, "client_key": OTHER_KEY}
+    assert (await edited(api, monitor["id"], config=config))[0] == 200
+    # The key is not sent to another host.
+    config = {"client_cert": OTHER_CHAIN, "client_key": ""}
+    moved = {"target": "https://other.example/", "config": config}
+    status, refused = await edited(api, monitor["id"], **moved)
+    assert (status, refused["error"].split(":")[0]) == (400, "config.client_key")
+
+
+async def test_a_key_in_a_project_secret_must_belong_to_the_certificate(api: Api) -> None:
+    await api.new_secret(name="key", value=KEY)
+    await api.new_secret(name="word", value="horse")
+    assert (await made(api, client_cert=CHAIN, client_key_ref="key"))[0] == 201
+    for name, chain in (("key", OTHER_CHAIN), ("word", CHAIN)):
+        status, refused = await made(api, client_cert=chain, client_key_ref=name)
+        assert status == 400
+        assert refused["error"].startswith("config.client_key_ref: is not")
+        assert "horse" not in refused["error"]
+    # A secret that was replaced later prevents no other edit.
+    status, monitor = await made(api, client_cert=CHAIN, client_key_ref="key")
+    path = f"/api/v1/projects/{api.project}/secrets/key"
+    await api.ask("editor", "PATCH", path, {"value": OTHER_KEY})
+    assert (await edited(api, monitor["id"], name="shop 2"))[0] == 200
+    config = {"client_cert": OTHER_CHAIN, "client_key_ref": "key"}
+    assert (await edited(api, monitor["id"], config=config))[0] == 200
+
+
+async def test_credentials_are_not_sent_to_another_address(api: Api) -> None:
+    oauth2 = {
+        "auth_mode": "oauth2",
+        "oauth2_token_url": "https://id.example/token",
+        "oauth2_client_id": "shop",
+        "oauth2_client_secret": "horse-battery",
+    }
+    proxy = {
+        "proxy_url": "http://proxy.example:3128",
+        "proxy_username": "shop",
+        "proxy_password": "staple-correct",
+    }
+    status, monitor = await made(api, **oauth2, **proxy)
+    assert status == 201, monitor
+    assert monitor["config"]["oauth2_client_secret"] == ""
+    assert monitor["config"]["proxy_password"] == ""
+    assert "horse-battery" not in str(await api.rows("select * from monitors"))
+    blank = {**oauth2, **proxy, "oauth2_client_secret": "", "proxy_password": ""}
+    changes = {
+        "oauth2_token_url": "https://evil.example/token",
+        "proxy_url": "http://evil.example:3128",
+    }
+    for setting, url in changes.items():
+        status, refused = await edited(api, monitor["id"], config={**blank, setting: url})
+        assert status == 400
+        assert "must be given again" in refused["error"]
+    same = {**blank, "oauth2_token_url": "https://id.example/token?realm=a"}
+    assert (await edited(api, monitor["id"], config=same))[0] == 200

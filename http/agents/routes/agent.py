@@ -21,6 +21,7 @@ from ....probes.jobs.agent_protocol import (
     INSTANCE_HEADER,
     JOBS_MOST,
     KINDS_HEADER,
+    OPTIONS,
     WAIT_SECONDS_MOST,
     AgentHeartbeat,
     AgentHeartbeatResponse,
@@ -71,7 +72,9 @@ from .check_test_jobs import accept_test, test_jobs
 
 log = logging.getLogger("leadline.agents")
 
-_KNOWN_KINDS: Final = frozenset({*CAPABILITY.values(), CHECK_TEST, CRON_SCHEDULE})
+_KNOWN_KINDS: Final = frozenset(
+    {*CAPABILITY.values(), CHECK_TEST, CRON_SCHEDULE, *OPTIONS.values()}
+)
 # Reason for a result that PostgreSQL rejects. The log contains the cause.
 _NOT_STORED: Final = "cannot be stored at its instant"
 Region = Annotated[str, Meta(min_length=1, max_length=63)]

@@ -32,6 +32,7 @@ PLACES: Final = {
     "RESPONSE_TIME": ("[RESPONSE_TIME]", "Response time in ms"),
     "CONNECTED": ("[CONNECTED]", "Connected, true or false"),
     "CERT_EXPIRY": ("[CERT_EXPIRY]", "Time until the certificate expires"),
+    "DOMAIN_EXPIRY": ("[DOMAIN_EXPIRY]", "Time until the domain expires"),
     "BODY": ("[BODY]", "Body, or a part such as [BODY].status"),
     "HEADER": ("[HEADER].content-type", "Header by name"),
     "RESULT": ("[RESULT]", "Result of the query"),

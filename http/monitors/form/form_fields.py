@@ -132,21 +132,25 @@ def sections(
         _name(typed, errors),
         *_group("schedule", spec, typed, errors, defaults),
     ]
-    own = [
-        _choosing(item, typed, errors, pickers, secrets) or _own(spec, item, typed, errors, stored)
-        for item in fields
-    ]
+    rows_of: dict[str, list[tuple[Field, FormField]]] = {}
+    for item in fields:
+        row = _choosing(item, typed, errors, pickers, secrets)
+        row = row or _own(spec, item, typed, errors, stored)
+        rows_of.setdefault(item.group, []).append((item, row))
     found = [FormSection(title="", rows=about)]
     if spec.placeholders:
         rows = [_conditions(spec, typed, errors)]
         if spec.placeholders & {"BODY", "HEADER", "RESULT"}:
             rows += _group("conditions", spec, typed, errors, defaults)
         found.append(FormSection(title="Conditions", rows=rows))
-    if own:
-        needed = any(item.required for item in fields)
-        touched = any(_is_set(item, typed) for item in fields) or any(row.error for row in own)
-        title = f"{spec.type} settings"
-        section = FormSection(title=title, rows=own, folded=not (touched or needed))
+    for title, own in rows_of.items():
+        needed = any(item.required for item, _ in own)
+        touched = any(_is_set(item, typed) or row.error for item, row in own)
+        section = FormSection(
+            title=title or f"{spec.type} settings",
+            rows=[row for _, row in own],
+            folded=not (touched or needed),
+        )
         # Required settings come before optional ones.
         found.insert(1 if needed else len(found), section)
     alerts = _group("alerts", spec, typed, errors, defaults)
@@ -167,6 +171,8 @@ def _target(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[FormFie
     rows = []
     if spec.target is not TargetForm.NONE:
         called, hint = _TARGETS[spec.target]
+        if spec.type is MonitorType.DOMAIN:
+            called, hint = "Domain", "registered name, such as example.com"
         if spec.target is TargetForm.URL:
             hint = " or ".join(f"{scheme}://" for scheme in spec.schemes)
         rows.append(
@@ -289,7 +295,8 @@ def _own(
             return FormField(control="lines", value=value, mono=True, **common)  # type: ignore[arg-type]
         case _ if item.secret:
             kept = "Stored. Leave blank to keep it." if item.name in stored else ""
-            return FormField(control="password", placeholder=kept, **common)  # type: ignore[arg-type]
+            control = "lines" if item.multiline else "password"
+            return FormField(control=control, placeholder=kept, **common)  # type: ignore[arg-type]
         case _:
             control = "lines" if item.multiline else "input"
             required = item.required

@@ -16,7 +16,7 @@ from ....probes.check.check import validate
 from ....probes.check.monitor_spec import Field, FieldType, Spec
 from ....probes.check.registry import FILES, spec_of
 from ....storage.monitors.rows import MonitorRow
-from ....storage.monitors.rules.fields import FIELDS, FLAGS, NUMBERS, TEXTS, MonitorFields
+from ....storage.monitors.rules.fields import BOUNDS, FIELDS, FLAGS, NUMBERS, TEXTS, MonitorFields
 from ....storage.monitors.rules.monitor import MonitorDraft, faults
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
 from ...ui.pickers.objects import tags_in
@@ -218,11 +218,19 @@ def _faults(spec: Spec, values: Mapping[str, Any], stored: frozenset[str]) -> li
     found = [
         (fault.field, fault.rule) for fault in faults(MonitorDraft(type=str(spec.type), **given))
     ]
+    unread = {f"{CONFIG}{name}" for name in stored if not values["config"].get(name)}
     found += [
         (fault.field, fault.message)
         for fault in validate(
-            spec.type, values["target"], values.get("method"), config, values["conditions"]
+            spec.type,
+            values["target"],
+            values.get("method"),
+            config,
+            values["conditions"],
+            timeout_seconds=values.get("timeout_seconds", 1),
+            interval_seconds=values.get("interval_seconds", BOUNDS["interval_seconds"].most),
         )
+        if fault.field not in unread
     ]
     return found
 

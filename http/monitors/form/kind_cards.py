@@ -24,6 +24,7 @@ _CARDS: Final = {
     "rabbitmq": ("RabbitMQ", "A broker that accepts connections", "amqp queue"),
     "grpc": ("gRPC", "The health service of a server", "rpc"),
     "websocket": ("WebSocket", "A connection that answers messages", "ws wss"),
+    "domain": ("Domain", "Time until a domain name expires", "rdap whois registrar expiry"),
     "smtp": ("SMTP", "A mail server, its TLS and a login", "mail email submission"),
     "ssh": ("SSH", "A command and its exit status", "shell"),
     "async_canary": ("Async canary", "A transaction that ends later", "workflow order"),

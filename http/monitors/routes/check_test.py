@@ -22,14 +22,17 @@ from ....probes.check.result import (
     UnknownReason,
     unobtained,
 )
+from ....probes.jobs.agent_protocol import capabilities_for
 from ....probes.runner import run
 from ....storage.accounts.rules.access import Scope
 from ....storage.core.instant import SECOND, Instant
 from ....storage.core.refusal import Refused, Unavailable
+from ....storage.monitors.rows import NewCheckTest
 from ....storage.monitors.rules.monitor import CANARY_TIMEOUT, MonitorDraft
 from ....storage.monitors.transactions import run_check_test
 from ....storage.monitors.transactions.check_test_document import close_document, document_of
-from ....storage.monitors.transactions.lock_references import open_references
+from ....storage.monitors.transactions.expect_capabilities import expect_capabilities
+from ....storage.monitors.transactions.lock_references import expect_key, open_references
 from ....storage.monitors.transactions.monitor_draft import check_draft
 from ....storage.scheduling.queries.region_list import select_usable_regions
 from ....storage.scheduling.queries.region_workers import missing_tester
@@ -68,7 +71,9 @@ async def test_check(context: AppContext, draft: MonitorDraft, home: Scope) -> R
         regions = await select_usable_regions(tx, org, options.regions, options.reserved)
         check_draft(draft, regions)
         _refuse_bindings(draft)
+        await expect_capabilities(tx, draft.type, draft.config)
         values = await open_references(tx, org, project, draft.config, context.keyring)
+        expect_key(draft.config, values)
     if draft.region not in context.options.probed_here:
         async with context.test_permits:
             return await _try_elsewhere(context, draft, values, org)
@@ -94,13 +99,20 @@ async def _try_elsewhere(
     uid = uuid7()
     text, sealed = close_document(document_of(draft, values, org), context.keyring, uid)
     async with context.pool.transaction("request_check_test") as tx:
-        missing = await missing_tester(tx, draft.region, draft.type)
+        needs = capabilities_for(draft.type, draft.config)
+        missing = await missing_tester(tx, draft.region, needs)
         if missing is not None:
             return _not_run(context, draft, missing)
-        until = Instant(tx.now + BEGIN_SECONDS * SECOND)
-        await run_check_test.insert_check_test(
-            tx, uid, draft.region, draft.type, text, sealed, until
+        test = NewCheckTest(
+            uid=uid,
+            region=draft.region,
+            type=draft.type,
+            needs=sorted(needs),
+            document=text,
+            sealed=sealed,
+            until=Instant(tx.now + BEGIN_SECONDS * SECOND),
         )
+        await run_check_test.insert_check_test(tx, test)
     try:
         seconds = min(BEGIN_SECONDS + draft.timeout_seconds, ANSWER_SECONDS_MOST)
         with trio.move_on_after(seconds):

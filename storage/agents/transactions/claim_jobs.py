@@ -14,6 +14,8 @@ from ....probes.check.monitor_spec import MonitorType
 from ....probes.jobs.agent_protocol import (
     CAPABILITY,
     CRON_SCHEDULE,
+    OPTIONAL_TYPES,
+    OPTIONS,
     Generation,
     generation_of,
     is_capable,
@@ -109,6 +111,8 @@ async def _lease_jobs(
         most,
         plain=plain,
         scheduled=CRON_SCHEDULE in kinds,
+        optional=OPTIONAL_TYPES,
+        unknown=[name for name, token in OPTIONS.items() if token not in kinds],
     )
     keys = [MonitorKey((job.org, job.monitor)) for job in jobs]
     carried = await select_carried(tx, keys)
@@ -167,6 +171,8 @@ def _fits(carried: Carried | None, carrier: int, kinds: Collection[str]) -> bool
     if carried is None:
         return False
     if carried.has_schedule and CRON_SCHEDULE not in kinds:
+        return False
+    if any(OPTIONS[name] not in kinds for name in carried.options):
         return False
     return _generation(carried) <= carrier and is_capable(carried.type, kinds)
 

@@ -31,6 +31,7 @@ async def lease_tests(
         [agent.region],
         min(most, TESTS_MOST),
         refused=[kind for kind in CAPABILITY if not is_capable(kind, kinds)],
+        kinds=kinds,
     )
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from ....probes.jobs.agent_protocol import OPTIONAL_TYPES, OPTIONS
 from ...core.instant import Instant
 from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
@@ -45,7 +46,9 @@ _UNSEEN = "select pg_snapshot_xmin(pg_current_snapshot())::xid::text"
 
 _CARRIED = """
 select org, id, type, config_ciphertext is not null or config::text like '%%_ref"%%',
-  schedule <> ''
+  schedule <> '', case when type = any(%(optional)s::text[]) then
+    array(select c.key from jsonb_each_text(config) c
+      where c.key = any(%(options)s::text[]) and c.value <> '') else '{}' end
 from monitors
 where (org, id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
@@ -118,9 +121,12 @@ class Carried(msgspec.Struct, frozen=True):
     type: str
     has_secrets: bool
     has_schedule: bool
+    # Settings for which an agent needs a capability.
+    options: list[str]
 
 
 async def select_carried(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, Carried]:
     """Returns the rows of the monitors that still exist."""
-    rows = await tx.structs(Carried, _CARRIED, **key_arrays(keys, "monitors"))
+    known = {"optional": list(OPTIONAL_TYPES), "options": list(OPTIONS)}
+    rows = await tx.structs(Carried, _CARRIED, **key_arrays(keys, "monitors"), **known)
     return {MonitorKey((row.org, row.id)): row for row in rows}

@@ -26,8 +26,9 @@ PROBED: Final = EVERY_TYPE - {MonitorType.PUSH, MonitorType.COMPOSITE}
 # A composite is evaluated when a child changes; its runs only repeat this. The refusals of canaries
 # do not consider which agents know schedules.
 SCHEDULED: Final = EVERY_TYPE - {MonitorType.COMPOSITE, MonitorType.ASYNC_CANARY}
-# Failures of a canary are not confirmed, because each run is a transaction at the service.
-CONFIRMED: Final = PROBED - {MonitorType.ASYNC_CANARY}
+# Failures of a canary are not confirmed, because each run is a transaction at the service. A
+# registry limits its clients.
+CONFIRMED: Final = PROBED - {MonitorType.ASYNC_CANARY, MonitorType.DOMAIN}
 
 
 @dataclass(frozen=True, slots=True)

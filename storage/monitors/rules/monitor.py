@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 
+from ....probes.check.check import DOMAIN_INTERVAL_SECONDS
 from ....probes.check.cron_schedule import DISTANCE_DAYS_MOST, cron_fault, cron_schedule
 from ....probes.check.monitor_spec import MonitorType as MonitorType  # noqa: PLC0414 - had from here too
 from ...core.instant import SECOND, is_timezone
@@ -44,6 +45,7 @@ def manner_of(kind: MonitorType) -> ResultMode:
 # Longest distance of the due instants of a probe and of a push. The result of a probe applies for
 # three distances, and a repair needs all results of this time: 21 of the 30 days that are kept.
 SCHEDULE_DAYS: Final = (7, DISTANCE_DAYS_MOST)
+DOMAIN_INTERVAL = FieldBounds(*DOMAIN_INTERVAL_SECONDS, "seconds")
 CANARY_TIMEOUT = FieldBounds(1, 3_600, "seconds")
 # A transaction that was submitted is never repeated in its run.
 CANARY_RETRIES = FieldBounds(0, 0)
@@ -111,6 +113,8 @@ def bounds_of(field: str, kind: str) -> FieldBounds:
     if kind == MonitorType.ASYNC_CANARY:
         own = {"timeout_seconds": CANARY_TIMEOUT, "retries": CANARY_RETRIES}
         return own.get(field, BOUNDS[field])
+    if kind == MonitorType.DOMAIN and field == "interval_seconds":
+        return DOMAIN_INTERVAL
     return BOUNDS[field]
 
 

@@ -22,6 +22,8 @@ class MonitorDefaults(DefaultFields, frozen=True, kw_only=True):
     """The fields of a new monitor that an administrator can set."""
 
 
+# Interval of a new monitor of a domain: the defaults of the installation are for targets.
+DOMAIN_INTERVAL_DEFAULT: Final = 21_600
 BUILT_IN: Final = MonitorDefaults()
 
 
@@ -39,6 +41,8 @@ def defaults_fault(defaults: MonitorDefaults) -> tuple[str, str] | None:
 def completed(given: Mapping[str, Any], kind: str, defaults: MonitorDefaults) -> dict[str, Any]:
     """Returns the given settings completed with the defaults for the type."""
     found = dict(given)
+    if kind == MonitorType.DOMAIN:
+        found.setdefault("interval_seconds", DOMAIN_INTERVAL_DEFAULT)
     for name, value in msgspec.structs.asdict(defaults).items():
         found.setdefault(name, value)
     if "retries" not in given and kind in _WITHOUT_RETRIES:

@@ -4,25 +4,29 @@ Each waits for one worker or agent of its region, and is deleted when its answer
 expired.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
+
+import msgspec
 
 from ...core.instant import Instant
 from ...engine.keyring import CipherContext
 from ...engine.pools import Tx
-from ..rows import CheckTest
+from ..rows import CheckTest, NewCheckTest
 
 _INSERT = """
 insert into check_tests
-  (uid, region, type, document, document_ciphertext, created_at, claim_until)
+  (uid, region, type, needs, document, document_ciphertext, created_at, claim_until)
 values
-  (%(uid)s, %(region)s, %(type)s, %(document)s::jsonb, %(sealed)s, at(%(now)s), at(%(until)s))
+  (%(uid)s, %(region)s, %(type)s, %(needs)s::text[], %(document)s::jsonb,
+   %(sealed)s, at(%(now)s), at(%(until)s))
 """
 _LEASE = """
 update check_tests set holder = %(process)s where uid = any(array(
   select uid from check_tests
   where region = any(%(regions)s::text[]) and holder is null and claim_until > at(%(now)s)
     and (type is null or type <> all(%(refused)s::text[]))
+    and (%(kinds)s::text[] is null or needs <@ %(kinds)s::text[])
   order by created_at limit %(most)s for update skip locked))
 returning uid, document::text, document_ciphertext
 """
@@ -42,37 +46,29 @@ def place_of(trial: UUID) -> CipherContext:
     return CipherContext("check_tests", "document_ciphertext", trial)
 
 
-async def insert_check_test(
-    tx: Tx,
-    uid: UUID,
-    region: str,
-    type_: str,
-    document: str | None,
-    sealed: bytes | None,
-    until: Instant,
-) -> None:
-    await tx.execute(
-        _INSERT,
-        uid=uid,
-        region=region,
-        type=type_,
-        document=document,
-        sealed=sealed,
-        now=tx.now,
-        until=until,
-    )
+async def insert_check_test(tx: Tx, test: NewCheckTest) -> None:
+    await tx.execute(_INSERT, **msgspec.structs.asdict(test), now=tx.now)
 
 
 async def lease_check_tests(
-    tx: Tx, process: UUID, regions: Sequence[str], most: int, refused: Sequence[str] = ()
+    tx: Tx,
+    process: UUID,
+    regions: Sequence[str],
+    most: int,
+    refused: Sequence[str] = (),
+    kinds: Collection[str] | None = None,
 ) -> list[CheckTest]:
-    """Leases tests, without those of `refused` monitor types."""
+    """Leases tests, without those of `refused` monitor types.
+
+    `kinds` are the capabilities of an agent; None for a process, which has all.
+    """
     return await tx.structs(
         CheckTest,
         _LEASE,
         process=process,
         regions=list(regions),
         refused=list(refused),
+        kinds=None if kinds is None else sorted(kinds),
         most=most,
         now=tx.now,
     )

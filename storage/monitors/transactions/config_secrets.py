@@ -1,10 +1,11 @@
 """Secrets of a monitor's config: stored separately, encrypted, and never returned.
 
-A blank value on write keeps the stored one. If the target's scheme, host or port changed, the value
-must be given again, so that a stored credential is not sent to another host.
+A blank value on write keeps the stored one. If scheme, host or port changed of the target, of the
+proxy, or of the address to which the value is sent, it must be given again, so that a stored
+credential is not sent to another host.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -77,11 +78,16 @@ def join(plain: Mapping[str, Any], secret: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def keep_blanks(
-    secret: Mapping[str, Any], stored: Mapping[str, Any], *, moved: bool
+    secret: Mapping[str, Any],
+    stored: Mapping[str, Any],
+    *,
+    moved: bool,
+    moved_settings: Collection[str] = (),
 ) -> dict[str, Any]:
     """Returns the secrets after a write.
 
-    A blank keeps the stored value unless the target moved.
+    A blank keeps the stored value unless the target moved. `moved_settings` are the secrets whose
+    own address moved.
     """
     kept: dict[str, Any] = {}
     for name, value in secret.items():
@@ -93,7 +99,8 @@ def keep_blanks(
                 for k, v in value.items()
             }
         else:
-            kept[name] = _kept(f"config.{name}", value, before, moved=moved)
+            gone = moved or name in moved_settings
+            kept[name] = _kept(f"config.{name}", value, before, moved=gone)
     return {name: value for name, value in kept.items() if value not in ("", None, {})}
 
 

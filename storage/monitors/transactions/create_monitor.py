@@ -24,7 +24,8 @@ from ..rules.monitor import MonitorDraft, MonitorType
 from ..tables import compositions, monitors
 from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_canonical_config
-from .lock_references import lock_references
+from .expect_capabilities import expect_capabilities
+from .lock_references import expect_referred_key, lock_references
 from .monitor_audit import audited
 from .monitor_draft import check_draft, lock_dependencies, term_of
 from .write_batch import MonitorWriteBatch
@@ -128,6 +129,8 @@ async def _values(
     secret = secrets_of_config.keep_blanks(secret, {}, moved=False)
     dependencies = await lock_dependencies(tx, home.org, home.id, draft)
     await lock_references(tx, home.org, home.id, plain)
+    await expect_referred_key(tx, home.org, home.id, plain, keyring)
+    await expect_capabilities(tx, draft.type, plain)
     is_push = draft.type == MonitorType.PUSH
     _, hashed, sealed = push_token(keyring, uid) if is_push else (None, None, None)
     return {

@@ -26,8 +26,9 @@ from ..tables import compositions, monitors
 from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_canonical_config
 from .create_monitor import common_values
+from .expect_capabilities import expect_capabilities
 from .lock_monitor import REGIONAL, demand_monitor, expect_unmanaged_monitor
-from .lock_references import lock_references
+from .lock_references import expect_referred_key, lock_references
 from .monitor_audit import audited
 from .monitor_draft import check_draft, expect_no_circle, has_moved, lock_dependencies, term_of
 from .write_batch import MonitorWriteBatch
@@ -42,6 +43,8 @@ _DEFINITION = (
     "timeout_seconds",
     "interval_seconds",
 )
+# Secrets that are sent to the address of another setting.
+_SENT_TO = {"oauth2_client_secret": "oauth2_token_url"}
 _SCHEDULE = (
     "interval_seconds",
     "schedule",
@@ -119,6 +122,7 @@ async def edit_held(
     dependencies = await _dependencies(tx, before, draft, given)
     policy = await _policy(tx, before, draft, given)
     await lock_references(tx, before.org, before.project, plain)
+    await _expect_config(tx, before, plain, keyring)
     is_changed = (
         (shard, dependencies, policy) != (before.shard, before.depends_on, before.escalation_policy)
         or any(getattr(before, name) != value for name, value in common_values(draft).items())
@@ -155,6 +159,16 @@ async def edit_held(
     await _follow_schedule(tx, together, before, draft, shard)
     if draft.enabled and _wants_extra_run(before, draft):
         together.run(key, shard, with_term=not before.enabled)
+
+
+async def _expect_config(
+    tx: Tx, before: MonitorRow, plain: dict[str, Any], keyring: Keyring
+) -> None:
+    """Checks changed settings that depend on a project secret, or on the running processes."""
+    stored: dict[str, Any] = msgspec.json.decode(before.config)
+    if any(plain.get(name) != stored.get(name) for name in ("client_cert", "client_key_ref")):
+        await expect_referred_key(tx, before.org, before.project, plain, keyring)
+    await expect_capabilities(tx, before.type, plain, stored)
 
 
 def _is_other_json(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -231,9 +245,22 @@ def _with_secrets(
     if stored is None:
         _, blanks = secrets_of_config.split(before.type, msgspec.json.decode(before.config))
         secrets_of_config.expect_replaced(blanks, secret)
-    moved = has_moved(before.target, draft.target)
-    kept = secrets_of_config.keep_blanks(secret, stored or {}, moved=moved)
+    config: dict[str, Any] = msgspec.json.decode(before.config)
+    # A proxy sees what is sent without TLS, and an endpoint its client secret.
+    kept = secrets_of_config.keep_blanks(
+        secret,
+        stored or {},
+        moved=has_moved(before.target, draft.target)
+        or _has_moved("proxy_url", config, draft.config),
+        moved_settings=[
+            name for name, url in _SENT_TO.items() if _has_moved(url, config, draft.config)
+        ],
+    )
     return msgspec.structs.replace(draft, config=secrets_of_config.join(plain, kept))
+
+
+def _has_moved(setting: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
+    return has_moved(str(before.get(setting, "")), str(after.get(setting, "")))
 
 
 def _stored_secrets(before: MonitorRow, keyring: Keyring) -> dict[str, Any] | None:

@@ -1,13 +1,17 @@
 """References of a monitor's settings to secrets: checked on write, decrypted only for use."""
 
 from collections.abc import Mapping
+from typing import Final
 
+from ....probes.check.client_certificate import CLIENT_KEY_REF, key_fault
 from ...core.refusal import Refused
 from ...engine.keyring import CannotOpen, Keyring
 from ...engine.pools import Tx
 from ..rules.secret import references, referred_key
 from ..tables import secrets
 from .edit_secrets import place_of
+
+_KEY_REF: Final = CLIENT_KEY_REF.name
 
 
 async def lock_references(tx: Tx, org: int, project: int, config: Mapping[str, object]) -> None:
@@ -23,6 +27,31 @@ async def lock_references(tx: Tx, org: int, project: int, config: Mapping[str, o
     for setting, name in sorted(named.items()):
         if name not in held:
             raise Refused("invalid", f"config.{setting}", "names no secret of this project")
+
+
+async def expect_referred_key(
+    tx: Tx, org: int, project: int, config: Mapping[str, object], keyring: Keyring
+) -> None:
+    """Checks that the private key in a project secret belongs to the client certificate.
+
+    Raises:
+        Refused invalid if it is another, or no key of the ring decrypts the secret.
+    """
+    named = {name: config[name] for name in (_KEY_REF,) if config.get(name)}
+    if named:
+        expect_key(config, await open_references(tx, org, project, named, keyring))
+
+
+def expect_key(config: Mapping[str, object], values: Mapping[str, str]) -> None:
+    """Checks that an opened key belongs to the client certificate.
+
+    Raises:
+        Refused invalid.
+    """
+    key = values.get(referred_key(_KEY_REF))
+    wrong = key_fault(str(config.get("client_cert", "")), key) if key else ""
+    if wrong:
+        raise Refused("invalid", f"config.{_KEY_REF}", wrong)
 
 
 async def open_references(

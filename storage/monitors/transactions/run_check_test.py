@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import NewCheckTest
 from ..tables import check_tests
 
 
@@ -11,16 +11,8 @@ async def delete_check_test(tx: Tx, uid: UUID) -> None:
     await check_tests.delete_check_test(tx, uid)
 
 
-async def insert_check_test(
-    tx: Tx,
-    uid: UUID,
-    region: str,
-    type_: str,
-    document: str | None,
-    sealed: bytes | None,
-    until: Instant,
-) -> None:
-    await check_tests.insert_check_test(tx, uid, region, type_, document, sealed, until)
+async def insert_check_test(tx: Tx, test: NewCheckTest) -> None:
+    await check_tests.insert_check_test(tx, test)
 
 
 async def pop_answer(tx: Tx, uid: UUID) -> str | None:

@@ -26,7 +26,7 @@ from .push_expectations import PUSH, PUSH_MISSED, PushExpectation, load_promises
 
 COMPOSITE = "composite"
 # A push monitor cannot be probed, and each run of a canary is a real transaction.
-UNCONFIRMED = frozenset({PUSH, "async_canary"})
+UNCONFIRMED = frozenset({PUSH, "async_canary", "domain"})
 # Time after its due instant in which a confirming run is still useful.
 CONFIRM_CLAIM_US = 30 * SECOND
 

@@ -1,10 +1,11 @@
 """Presences: one row per process and unbroken period."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 import msgspec
 
+from ....probes.jobs.agent_protocol import OF_PROCESSES
 from ...core.instant import Instant
 from ...engine.pools import Tx
 from ..rows import PresenceRow
@@ -17,9 +18,9 @@ where process = %(process)s and from_at = at(%(from_at)s) and not ended
 
 _BEGIN = """
 insert into presences (process, from_at, through_at, host, roles, regions, version, accepts_pushes,
-  knows_schedules)
+  knows_schedules, knows)
 values (%(process)s, at(%(from_at)s), at(%(from_at)s), %(host)s, %(roles)s::text[],
-  %(regions)s::text[], %(version)s, %(accepts_pushes)s, true)
+  %(regions)s::text[], %(version)s, %(accepts_pushes)s, true, %(knows)s::text[])
 on conflict (process, from_at) do nothing
 """
 
@@ -70,6 +71,11 @@ select exists (select from presences
   where not ended and through_at > at(%(now)s) - interval '15 seconds' and not knows_schedules)
 """
 
+_LACKS = """
+select exists (select from presences where not ended
+  and through_at > at(%(now)s) - interval '15 seconds' and not knows @> %(needed)s::text[])
+"""
+
 _DROP = "delete from presences where through_at < at(%(before)s)"
 
 
@@ -101,6 +107,7 @@ async def begin_presence(
         regions=list(regions),
         version=version,
         accepts_pushes=accepts_pushes,
+        knows=sorted(OF_PROCESSES),
     )
 
 
@@ -157,6 +164,12 @@ async def select_live(tx: Tx, now: Instant) -> list[PresenceRow]:
 async def ignores_schedules(tx: Tx) -> bool:
     """Returns whether a process of a version without cron expressions is present."""
     found: bool = await tx.value(_IGNORES_SCHEDULES, now=tx.now)
+    return found
+
+
+async def lacks_capability(tx: Tx, needed: Collection[str]) -> bool:
+    """Returns whether a process is present that has not all of these capabilities."""
+    found: bool = await tx.value(_LACKS, needed=sorted(needed), now=tx.now)
     return found
 
 

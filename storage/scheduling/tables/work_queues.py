@@ -121,6 +121,8 @@ where m.org = jobs.org and m.id = jobs.monitor and (jobs.org, jobs.id) in (
   where j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
     and (j.holder is null or not {HELD.format(row="j")})
     and n.enabled and n.type <> all(%(refused)s) and (%(scheduled)s or n.schedule = '')
+    and not (n.type = any(%(optional)s::text[]) and exists (select from jsonb_each_text(n.config) c
+      where c.key = any(%(unknown)s::text[]) and c.value <> ''))
     and (not %(plain)s or n.config_ciphertext is null and n.config::text not like '%%_ref"%%')
   order by j.due_at limit %(most)s
   for update of j skip locked)
@@ -262,11 +264,13 @@ async def lease_jobs_out(
     *,
     plain: bool,
     scheduled: bool,
+    optional: Sequence[str],
+    unknown: Sequence[str],
 ) -> list[LeasedJob]:
     """Leases jobs to an agent, without the types that it refused.
 
     With `plain`, monitors with secrets are excluded too, and without `scheduled` those with a cron
-    expression.
+    expression. Monitors of an `optional` type with one of the `unknown` settings are excluded.
     """
     return await tx.structs(
         LeasedJob,
@@ -276,6 +280,8 @@ async def lease_jobs_out(
         refused=list(refused),
         plain=plain,
         scheduled=scheduled,
+        optional=list(optional),
+        unknown=list(unknown),
         most=most,
         grace=LEASE_GRACE_SECONDS,
         now=tx.now,

@@ -52,7 +52,7 @@ ASKED_MOST = 3
 
 # One type opens no stream to a target, the other reaches no peer of this network: their own tests
 # have peers of another sort.
-APART = {"icmp", "async_canary"}
+APART = {"icmp", "async_canary", "domain"}
 
 
 def test_every_probed_type_has_a_form() -> None:

@@ -22,11 +22,23 @@ from tests.support.peers.servers import Names, Prober
 
 # The other settings that each secret reference needs to be used.
 CERTIFICATE = "client_cert"
+OAUTH2 = {
+    "auth_mode": "oauth2",
+    "oauth2_token_url": "http://127.0.0.1:1/",
+    "oauth2_client_id": "watcher",
+}
+PROXY = {"proxy_url": "http://127.0.0.1:1", "proxy_username": "watcher"}
 REFERENCES: dict[tuple[str, str], dict[str, Any]] = {
     ("http", "password_ref"): {"auth_mode": "basic", "username": "watcher"},
     ("http", "token_ref"): {"auth_mode": "bearer"},
     ("promql", "password_ref"): {"query": "up", "auth_mode": "basic", "username": "watcher"},
     ("grpc", "client_key_ref"): {"tls": True, CERTIFICATE: ""},
+    **{(kind, "client_key_ref"): {CERTIFICATE: ""} for kind in ("http", "websocket")},
+    ("promql", "client_key_ref"): {"query": "up", CERTIFICATE: ""},
+    **{(kind, "oauth2_client_secret_ref"): OAUTH2 for kind in ("http", "websocket")},
+    ("promql", "oauth2_client_secret_ref"): {"query": "up", **OAUTH2},
+    **{(kind, "proxy_password_ref"): PROXY for kind in ("http", "websocket")},
+    ("promql", "proxy_password_ref"): {"query": "up", **PROXY},
     ("postgres", "password_ref"): {"username": "watcher"},
     ("mysql", "password_ref"): {"username": "watcher"},
     ("redis", "password_ref"): {},
@@ -35,7 +47,11 @@ REFERENCES: dict[tuple[str, str], dict[str, Any]] = {
     ("ssh", "private_key_ref"): {"username": "watcher"},
     ("smtp", "password_ref"): {"username": "watcher", "encryption": "tls"},
 }
-TARGETS = {"http": "http://127.0.0.1:1/", "promql": "http://127.0.0.1:1/"}
+TARGETS = {
+    "http": "https://127.0.0.1:1/",
+    "promql": "https://127.0.0.1:1/",
+    "websocket": "wss://127.0.0.1:1/",
+}
 
 
 def test_every_secret_reference_is_tested() -> None:

@@ -33,6 +33,7 @@ from leadline.probes.check.phase_timer import Stopwatch
 from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.kinds.grpc import decoded, encoded, probe
 from tests.support.peers.leaks import leaves_nothing
+from tests.support.peers.real_servers import pems
 from tests.support.peers.servers import Handler, Prober, answering, deadline_for, serving
 from tests.support.processes.ports import refusing_port
 
@@ -88,11 +89,6 @@ def health(
     certificate = authority.issue_cert(HOST)
     with health_server(tmp_path_factory.mktemp("grpc"), certificate, clients) as server:
         yield server
-
-
-def pems(certificate: trustme.LeafCert) -> tuple[str, str]:
-    chain = "".join(blob.bytes().decode() for blob in certificate.cert_chain_pems)
-    return chain, certificate.private_key_pem.bytes().decode()
 
 
 # The server of grpcio.

@@ -13,6 +13,14 @@ const provider = new Provider(given.issuer, {
       response_types: ["code"],
     },
     {
+      client_id: "poster",
+      client_secret: "secret of the pipeline",
+      token_endpoint_auth_method: "client_secret_post",
+      redirect_uris: [],
+      grant_types: ["client_credentials"],
+      response_types: [],
+    },
+    {
       client_id: "pipeline",
       client_secret: "secret of the pipeline",
       redirect_uris: [],

@@ -59,6 +59,12 @@ def running(
             process.wait()
 
 
+def pems(certificate: trustme.LeafCert) -> tuple[str, str]:
+    """Returns the chain and the key of a certificate."""
+    chain = "".join(blob.bytes().decode() for blob in certificate.cert_chain_pems)
+    return chain, certificate.private_key_pem.bytes().decode()
+
+
 def write_certificate(
     authority: trustme.CA, folder: Path, *names: str, expired: bool = False
 ) -> tuple[Path, Path]:

@@ -1,0 +1,139 @@
+"""Probe of a registered domain by RDAP: the time until it expires, its registrar and statuses.
+
+If the RDAP server does not answer or limits its clients, the state of the domain is unknown: such a
+run has no result.
+"""
+
+from time import monotonic
+from typing import Final
+
+from ..check.check import Check
+from ..check.condition import DAY_US
+from ..check.condition_evaluation import ProbeValues
+from ..check.failure import LocalFailure, TargetFailure
+from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
+from ..check.observation import Observation
+from ..check.phase_timer import Stopwatch
+from ..check.rdap_domain import NotADomain, read_domain
+from ..check.rdap_servers import server_of
+from ..check.result import FailureClass, UnknownReason
+from ..check.target import BadTarget, Url, read_host, read_url
+from ..net.egress import Egress
+from ..net.http_client import HttpRequest, HttpResponse, fetch
+
+WARN_DAYS = 30
+WARN_DAYS_MOST = 365
+ANSWER_BYTES_MOST: Final = 256 * 1024
+REDIRECTS: Final = 3
+# Bounds of the pause after a server has limited its clients. It states the pause itself.
+REST_SECONDS: Final = (60.0, 3_600.0)
+RESTING_MOST: Final = 1_000
+_LIMITED: Final = frozenset({429, 503})
+
+
+def _rule(target: str, config: Config) -> list[SpecFault]:
+    faults = []
+    name, url = read_host(target), str(config.get("rdap_url", ""))
+    if ":" in name or "." not in name or name.rpartition(".")[2].isdigit():
+        faults.append(SpecFault("target", "must be a registered domain, such as example.com"))
+    elif not url and not server_of(name):
+        said = f"is required: no RDAP server of .{name.rpartition('.')[2]} is known"
+        faults.append(SpecFault("config.rdap_url", said))
+    try:
+        if url and "?" in read_url(url).path:
+            faults.append(SpecFault("config.rdap_url", "must not have a query"))
+    except BadTarget as bad:
+        faults.append(SpecFault("config.rdap_url", str(bad)))
+    return faults
+
+
+SPEC = Spec(
+    type=MonitorType.DOMAIN,
+    help="Asks the registry when a domain expires. One that is not about to expire is up.",
+    target=TargetForm.NAME,
+    fields=(
+        Field(
+            name="warn_days",
+            type=FieldType.INTEGER,
+            help="Days before expiry from which a domain fails as domain_expiring.",
+            default=WARN_DAYS,
+            least=1,
+            most=WARN_DAYS_MOST,
+        ),
+        Field(
+            name="rdap_url",
+            type=FieldType.TEXT,
+            help="Base URL of the RDAP server; default: the server of the top-level domain.",
+        ),
+    ),
+    placeholders=frozenset({"DOMAIN_EXPIRY", "RESULT", "BODY", "RESPONSE_TIME"}),
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
+    domain = read_host(check.target)
+    url = _url(check.text("rdap_url") or server_of(domain), domain)
+    if reach.resting.get(url.origin, 0.0) > monotonic():
+        raise LocalFailure(UnknownReason.RATE_LIMITED)
+    response = await _asked(reach, url, watch)
+    if response.status in _LIMITED:
+        _rest(reach, url, response)
+        raise LocalFailure(UnknownReason.RATE_LIMITED)
+    if response.status >= 500:
+        raise LocalFailure(UnknownReason.RDAP_UNAVAILABLE)
+    if response.status == 404 and "json" in response.headers.get("content-type", ""):
+        raise TargetFailure(FailureClass.DOMAIN_UNREGISTERED, response.status)
+    if not 200 <= response.status <= 299:
+        raise TargetFailure(FailureClass.HTTP_STATUS, response.status)
+    if not response.whole:
+        raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, response.status)
+    try:
+        found = read_domain(response.body, domain)
+    except NotADomain:
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR, response.status) from None
+    days = check.config.get("warn_days")
+    return Observation(
+        ProbeValues(connected=True, result="\n".join(found.statuses), body=found.body),
+        code=response.status,
+        failure=FailureClass.EXPIRY_UNKNOWN if found.expires_at is None else None,
+        domain_ends_at=found.expires_at,
+        domain_left_us_least=(days if isinstance(days, int) else WARN_DAYS) * DAY_US,
+    )
+
+
+async def _asked(reach: Egress, url: Url, watch: Stopwatch) -> HttpResponse:
+    request = HttpRequest(
+        method="GET",
+        url=url,
+        headers=[("accept", "application/rdap+json")],
+        redirects=REDIRECTS,
+        # A registry of an https server stays on https.
+        schemes=("https",) if url.scheme == "https" else ("http", "https"),
+        body_bytes_most=ANSWER_BYTES_MOST,
+    )
+    watch.stands_for = UnknownReason.RDAP_UNAVAILABLE
+    try:
+        response = await fetch(reach, request, watch)
+    except TargetFailure as failed:
+        if failed.failure in (FailureClass.RESPONSE_TOO_LARGE, FailureClass.TARGET_BLOCKED):
+            raise
+        raise LocalFailure(UnknownReason.RDAP_UNAVAILABLE) from failed
+    watch.stands_for = None
+    return response
+
+
+def _url(base: str, domain: str) -> Url:
+    found = read_url(base)
+    path = f"{found.path.rstrip('/')}/domain/{domain}"
+    return Url(found.scheme, found.host, found.port, path)
+
+
+def _rest(reach: Egress, url: Url, response: HttpResponse) -> None:
+    """Keeps this process from asking the server for a time: all monitors share its limit."""
+    stated = response.headers.get("retry-after", "").strip()
+    least, most = REST_SECONDS
+    seconds = float(stated) if stated.isascii() and stated.isdigit() and len(stated) < 7 else least
+    if len(reach.resting) >= RESTING_MOST:
+        reach.resting.pop(next(iter(reach.resting)))
+    reach.resting[url.origin] = monotonic() + min(max(seconds, least), most)
