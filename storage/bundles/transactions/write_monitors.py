@@ -72,8 +72,8 @@ class Wanted:
     changes: list[BundleChange] = field(default_factory=list)
     # Channels of the entries that change them, by uid in the bundle.
     attached: dict[str, set[UUID]] = field(default_factory=dict)
-    # Windows with an objective before, of the entries that change objectives.
-    targets: dict[str, set[str]] = field(default_factory=dict)
+    # Objectives before, of the entries that change objectives.
+    targets: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def changed(self) -> list[str]:
         acts = (BundleAction.CREATE, BundleAction.UPDATE)
@@ -134,7 +134,7 @@ async def compare_monitors(
         if chosen is not None and any(one.name == _CHANNELS for one in change.fields):
             found.attached[uid] = chosen
         if any(one.name.partition(".")[0] == _TARGETS for one in change.fields):
-            found.targets[uid] = set() if row is None else set(targets.get(row.id, ()))
+            found.targets[uid] = {} if row is None else targets.get(row.id, {})
         if row is not None:
             expect_owned(path, row, applied, [one.name for one in change.fields])
         found.changes.append(change)
