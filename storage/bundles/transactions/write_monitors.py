@@ -13,13 +13,12 @@ import msgspec
 import trio
 from msgspec import UNSET
 
-from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.queries.organization_limits import select_use
 from ...monitors.rows import MonitorRef, MonitorRow
 from ...monitors.rules.monitor import MonitorDraft
-from ...monitors.tables.monitors import select_dependencies, select_monitors_by_key
+from ...monitors.tables.monitors import select_dependencies, select_monitors_of
 from ...monitors.transactions.create_monitor import MONITORS_OF_PROJECT_MOST, create_held
 from ...monitors.transactions.edit_monitor import edit_held
 from ...monitors.transactions.monitor_draft import check_draft
@@ -93,7 +92,7 @@ async def compare_monitors(
     if bundle.states("monitors"):
         orphans = left_out("monitor", place.names, bundle.monitors, applied)
     keys = {one.id for one in (*place.mine.values(), *orphans.values())}
-    rows = await select_monitors_by_key(tx, [MonitorKey((place.home.org, key)) for key in keys])
+    rows = await select_monitors_of(tx, place.home.org, keys)
     by_uid = {row.uid: row for row in rows.values()}
     attached = await select_attached(tx, place.home.org, place.home.id)
     stating = await select_stated(tx, place.home.org, place.home.id)
