@@ -10,11 +10,10 @@ from uuid import UUID
 from ...accounts.queries.projects import select_organization
 from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import demand_project
-from ...core.key import MonitorKey
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
 from ...monitors.rules.monitor import MonitorType
-from ...monitors.tables.monitors import select_monitors_by_key
+from ...monitors.tables.monitors import select_monitors_of
 from ..queries import select_attached, select_bundle_people, select_stated
 from ..rules.bundle import FORMATS, SECTIONS
 from ..rules.bundle_default import brief_monitor, brief_service
@@ -163,14 +162,14 @@ async def _oncall(tx: Tx, place: BundleContext) -> dict[str, Any]:
 
 async def _monitors(tx: Tx, place: BundleContext, keyring: Keyring) -> dict[str, Any]:
     words = monitor_words(place)
-    keys = [MonitorKey((place.home.org, one.id)) for one in place.mine.values()]
-    rows = await select_monitors_by_key(tx, keys)
+    keys = [one.id for one in place.mine.values()]
+    rows = await select_monitors_of(tx, place.home.org, keys)
     attached = await select_attached(tx, place.home.org, place.home.id)
     stated = await select_stated(tx, place.home.org, place.home.id)
-    targets = await select_targets_in_words(tx, place.home.org, [key[1] for key in keys])
+    targets = await select_targets_in_words(tx, place.home.org, keys)
     found: dict[str, Any] = {}
     for uid, one in sorted(place.mine.items()):
-        row = rows[MonitorKey((place.home.org, one.id))]
+        row = rows[one.id]
         settings = in_words(present_draft(row, place, keyring), words, place.policies)
         if row.type == MonitorType.COMPOSITE:
             settings[REGIONAL] = is_whole(row)

@@ -4,7 +4,7 @@ The members are entries of the same bundle and have the settings of one check, s
 edit the regional monitor as a whole when the bundle has released it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Final
 from uuid import UUID
 
@@ -65,17 +65,17 @@ def _fault(
     return None
 
 
-def expect_whole(
-    path: str, row: MonitorRow, rows: Iterable[MonitorRow], change: BundleChange
-) -> None:
+def expect_whole(path: str, row: MonitorRow, wholes: Set[int], change: BundleChange) -> None:
     """Refuses a change of a part of a regional monitor that the bundle does not contain.
+
+    `wholes` are the ids of the composites of the bundle.
 
     Raises:
         Refused invalid.
     """
     if row.regional_of is None or not change.fields:
         return
-    if row.regional_of not in {one.id for one in rows if one.type == MonitorType.COMPOSITE}:
+    if row.regional_of not in wholes:
         rule = "is a part of a regional monitor that is not in the bundle"
         raise Refused("invalid", path, rule)
 

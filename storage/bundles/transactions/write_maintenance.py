@@ -94,9 +94,7 @@ async def compare_maintenance(
     ids, words = monitor_ids(place), monitor_words(place)
     drafts, after = {}, {}
     for uid, entry in bundle.maintenance.items():
-        # The check of a recurrence computes its occurrences.
-        await trio.lowlevel.checkpoint()
-        drafts[uid] = _plan_of(f"maintenance.{uid}", entry, ids)
+        drafts[uid] = await _plan_of(f"maintenance.{uid}", entry, ids)
         monitor = drafts[uid].monitor
         after[uid] = {
             **msgspec.to_builtins(entry),
@@ -125,9 +123,10 @@ def _ended(change: BundleChange) -> BundleChange:
     return msgspec.structs.replace(change, fields=[FieldChange(name="ended", from_=False, to=True)])
 
 
-def _plan_of(path: str, entry: MaintenanceEntry, ids: Mapping[str, UUID]) -> SeriesPlan:
+async def _plan_of(path: str, entry: MaintenanceEntry, ids: Mapping[str, UUID]) -> SeriesPlan:
     recurrence = recurrence_of(entry)
-    said = fault(recurrence)
+    # The check computes the occurrences of four years.
+    said = await trio.to_thread.run_sync(fault, recurrence)
     if said is not None:
         raise Refused("invalid", f"{path}.{said[0]}", said[1])
     monitor = resolve(f"{path}.monitor", [entry.monitor], ids)[0] if entry.monitor else None
@@ -152,10 +151,10 @@ async def write_maintenance(
         await ensure_marks(tx, "maintenance_series", home.key, wanted.ids.values())
 
     async def put(uid: str, plan: SeriesPlan, _: ObjectRow | None) -> None:
-        await trio.lowlevel.checkpoint()
-        # A plan has no changed monitors, and its monitors are not written.
-        own = place.coming.values() if is_plan else ()
-        if plan.monitor not in own:
+        if not is_plan:
+            await put_held_series(tx, who, home, wanted.ids[uid], plan)
+            return
+        async with tx.undone():
             await put_held_series(tx, who, home, wanted.ids[uid], plan)
 
     for uid, row in () if is_plan else section.orphans.items():

@@ -13,13 +13,12 @@ import msgspec
 import trio
 from msgspec import UNSET
 
-from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.queries.organization_limits import select_use
 from ...monitors.rows import MonitorRef, MonitorRow
 from ...monitors.rules.monitor import MonitorDraft, MonitorType
-from ...monitors.tables.monitors import select_dependencies, select_monitors_by_key
+from ...monitors.tables.monitors import select_dependencies, select_monitors_of
 from ...monitors.transactions.create_monitor import MONITORS_OF_PROJECT_MOST, create_held
 from ...monitors.transactions.edit_monitor import edit_held
 from ...monitors.transactions.monitor_draft import check_draft
@@ -79,8 +78,8 @@ class Wanted:
     changes: list[BundleChange] = field(default_factory=list)
     # Channels of the entries that change them, by uid in the bundle.
     attached: dict[str, set[UUID]] = field(default_factory=dict)
-    # Windows with an objective before, of the entries that change objectives.
-    targets: dict[str, set[str]] = field(default_factory=dict)
+    # Objectives before, of the entries that change objectives.
+    targets: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def changed(self) -> list[str]:
         acts = (BundleAction.CREATE, BundleAction.UPDATE)
@@ -100,7 +99,7 @@ async def compare_monitors(
     if bundle.states("monitors"):
         orphans = left_out("monitor", place.names, bundle.monitors, applied)
     keys = {one.id for one in (*place.mine.values(), *orphans.values())}
-    rows = await select_monitors_by_key(tx, [MonitorKey((place.home.org, key)) for key in keys])
+    rows = await select_monitors_of(tx, place.home.org, keys)
     by_uid = {row.uid: row for row in rows.values()}
     attached = await select_attached(tx, place.home.org, place.home.id)
     stating = await select_stated(tx, place.home.org, place.home.id)
@@ -110,6 +109,7 @@ async def compare_monitors(
         {uid: by_uid[one.uid] for uid, one in place.mine.items()},
         {uid: by_uid[one.uid] for uid, one in orphans.items()},
     )
+    wholes = {row.id for row in found.rows.values() if row.type == MonitorType.COMPOSITE}
     for number, (uid, entry) in enumerate(bundle.monitors.items()):
         if number % _BREATH == 0:
             await trio.lowlevel.checkpoint()
@@ -148,10 +148,10 @@ async def compare_monitors(
         if chosen is not None and any(one.name == _CHANNELS for one in change.fields):
             found.attached[uid] = chosen
         if any(one.name.partition(".")[0] == _TARGETS for one in change.fields):
-            found.targets[uid] = set() if row is None else set(targets.get(row.id, ()))
+            found.targets[uid] = {} if row is None else targets.get(row.id, {})
         if row is not None:
             expect_owned(path, row, applied, [one.name for one in change.fields])
-            expect_whole(path, row, found.rows.values(), change)
+            expect_whole(path, row, wholes, change)
         found.changes.append(change)
     own = {uid: row.uid for uid, row in found.rows.items()} | place.coming
     expect_regional_entries(bundle, found.drafts, own)

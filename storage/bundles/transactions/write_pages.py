@@ -156,11 +156,10 @@ async def compare_pages(
     rows, generations = await select_pages(tx, place)
     names = {uid: page_slug(uid, entry) for uid, entry in entries.items()}
     standing = match_named("status_pages", rows, names, applied.provider)
-    words = monitor_words(place)
-    of_services = {
-        row.uid: word for row in place.services for word in [service_words(place)[row.id]]
-    }
+    words, by_key = monitor_words(place), service_words(place)
+    of_services = {row.uid: by_key[row.id] for row in place.services}
     of_services |= {own: uid for uid, own in place.coming_services.items()}
+    monitors, services = monitor_ids(place), _service_ids(place)
     drafts, after = {}, {}
     for uid, entry in entries.items():
         path = f"status_pages.{uid}"
@@ -168,7 +167,7 @@ async def compare_pages(
         if row is not None and row.name != names[uid]:
             rule = f"is {row.name}, and slugs are not changed"
             raise Refused("invalid", f"{path}.slug", rule)
-        drafts[uid] = _whole_page(path, uid, entry, place)
+        drafts[uid] = _whole_page(path, uid, entry, monitors, services)
         wrong = whole_page_fault(drafts[uid])
         if wrong is not None:
             raise Refused("invalid", f"{path}.{wrong[0]}", wrong[1])
@@ -195,12 +194,22 @@ def _expect_right(
             raise Refused("invalid", f"status_pages.{one.uid}", rule)
 
 
-def _whole_page(path: str, uid: str, entry: PageEntry, place: BundleContext) -> WholePage:
-    monitors = monitor_ids(place)
-    services = {str(row.uid): row.uid for row in place.services}
-    services.update({row.slug: row.uid for row in place.services})
-    services.update({word: row.uid for word, row in place.my_services.items()})
-    services.update(place.coming_services)
+def _service_ids(place: BundleContext) -> dict[str, UUID]:
+    """Returns the ids of services by reference. A uid in the bundle precedes a slug or an id."""
+    found = {str(row.uid): row.uid for row in place.services}
+    found.update({row.slug: row.uid for row in place.services})
+    found.update({word: row.uid for word, row in place.my_services.items()})
+    found.update(place.coming_services)
+    return found
+
+
+def _whole_page(
+    path: str,
+    uid: str,
+    entry: PageEntry,
+    monitors: Mapping[str, UUID],
+    services: Mapping[str, UUID],
+) -> WholePage:
     components = []
     for at, one in enumerate(entry.components):
         here = f"{path}.components[{at}]"

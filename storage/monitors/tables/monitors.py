@@ -46,6 +46,9 @@ select {COLUMNS} {FROM}
 where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
 
+# Not a join: before the statistics of new rows exist, its plan compared each pair of rows.
+_OF_ORG = f"select {COLUMNS} {FROM} where m.org = %(org)s and m.id = any(%(ids)s::int[])"
+
 _INSERT = f"""
 with made as (
 insert into monitors (org, uid, project, shard, slug, type, {", ".join(WRITTEN)}, depends_on,
@@ -186,6 +189,12 @@ async def select_monitors_by_key(
     """Returns the monitors that still exist."""
     rows = await tx.structs(MonitorRow, _BY_KEYS, **key_arrays(keys, "monitors"))
     return {row.key: row for row in rows}
+
+
+async def select_monitors_of(tx: Tx, org: int, ids: Collection[int]) -> dict[int, MonitorRow]:
+    """Returns those of the monitors of an organization that still exist, by id."""
+    rows = await tx.structs(MonitorRow, _OF_ORG, org=org, ids=sorted(ids))
+    return {row.id: row for row in rows}
 
 
 async def lock_monitor(tx: Tx, uid: UUID, *, to_delete: bool = False) -> MonitorRow | None:

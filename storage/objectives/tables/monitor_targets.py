@@ -1,5 +1,8 @@
 """Objectives of monitors per window, in percent × 10⁴."""
 
+from collections.abc import Sequence
+
+import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.key import MonitorKey
@@ -16,6 +19,20 @@ on conflict (org, monitor, "window") do update set objective = excluded.objectiv
 _DELETE = """
 delete from monitor_targets
 where org = %(org)s and monitor = %(monitor)s and "window" = %(window)s
+"""
+_PUT_MANY = """
+insert into monitor_targets (org, monitor, "window", uid, objective, burn_enabled, created_at,
+  updated_at)
+select %(org)s, i.monitor, i."window", i.uid, i.objective, i.burn, at(%(now)s), at(%(now)s)
+from json_to_recordset(%(items)s::json)
+  as i(monitor int, "window" text, uid uuid, objective int, burn boolean)
+on conflict (org, monitor, "window") do update set objective = excluded.objective,
+  burn_enabled = excluded.burn_enabled, updated_at = excluded.updated_at
+"""
+_DELETE_MANY = """
+delete from monitor_targets t using json_to_recordset(%(items)s::json)
+  as i(monitor int, "window" text)
+where t.org = %(org)s and t.monitor = i.monitor and t."window" = i."window"
 """
 _ARE_MANAGED = """
 select targets_managed from monitors where org = %(org)s and id = %(monitor)s
@@ -36,6 +53,30 @@ async def put_monitor_target(
         burn=burn_enabled,
         now=tx.now,
     )
+
+
+class PlainTarget(msgspec.Struct, frozen=True):
+    """Objective without burn rules."""
+
+    monitor: int
+    window: str
+    objective: int
+    burn: bool
+
+
+async def put_plain_targets(tx: Tx, org: int, targets: Sequence[PlainTarget]) -> None:
+    """Writes objectives without burn rules. The caller must have locked the monitors."""
+    if targets:
+        found = [{**msgspec.structs.asdict(one), "uid": uuid7()} for one in targets]
+        items = msgspec.json.encode(found).decode()
+        await tx.execute(_PUT_MANY, org=org, items=items, now=tx.now)
+
+
+async def delete_plain_targets(tx: Tx, org: int, targets: Sequence[tuple[int, str]]) -> None:
+    """Deletes objectives without burn rules. The caller must have locked the monitors."""
+    if targets:
+        found = [{"monitor": monitor, "window": window} for monitor, window in targets]
+        await tx.execute(_DELETE_MANY, org=org, items=msgspec.json.encode(found).decode())
 
 
 async def delete_monitor_target(tx: Tx, key: MonitorKey, window: str) -> None:
