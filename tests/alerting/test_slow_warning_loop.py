@@ -2,6 +2,7 @@
 
 import pytest
 
+from leadline.daemon.loops.mailers import slow_teller
 from leadline.daemon.loops.mailers.slow_teller import SlowTeller
 from leadline.storage.alerting.queries.slow_monitors import select_slow
 from leadline.storage.alerting.rules import outage_text
@@ -125,13 +126,36 @@ async def test_a_warning_waits_for_the_end_of_a_mute(
     async def muted(*_: object) -> dict[MonitorKey, list[str]]:
         return {row.key: ["a mute in force"]}
 
-    monkeypatch.setattr(tell_slow, "mutes_of_monitors", muted)
+    for module in (tell_slow, slow_teller):
+        monkeypatch.setattr(module, "mutes_of_monitors", muted)
     await checked(story, row, 600, 600, 600)
     assert await teller.pass_once() == 0
     assert await told(story) == []
     monkeypatch.undo()
+    assert await teller.pass_once() == 0
+    await checked(story, row, 600)
     assert await teller.pass_once() == 1
     assert await told(story) == [("warnings", WARNED)]
+
+
+async def test_a_fast_check_during_a_mute_cancels_the_warning(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, teller = await slow_monitor(story), teller_of(story)
+
+    async def muted(*_: object) -> dict[MonitorKey, list[str]]:
+        return {row.key: ["a mute in force"]}
+
+    monkeypatch.setattr(slow_teller, "mutes_of_monitors", muted)
+    await checked(story, row, 600, 600, 600)
+    assert await teller.pass_once() == 0
+    await checked(story, row, 100)
+    assert await teller.pass_once() == 0
+    monkeypatch.undo()
+    await checked(story, row, 600, 600)
+    assert await teller.pass_once() == 0
+    await checked(story, row, 600)
+    assert await teller.pass_once() == 1
 
 
 async def test_a_removed_threshold_ends_the_warning(story: Story) -> None:
@@ -165,4 +189,5 @@ async def test_a_failing_monitor_does_not_stop_the_others(
     assert await teller.pass_once() == 1
     assert await told(story) == [("warnings", WARNED)]
     monkeypatch.undo()
+    await checked(story, broken, 600)
     assert await teller.pass_once() == 1

@@ -18,6 +18,7 @@ from ....storage.core.instant import DAY, Instant
 from ....storage.core.key import MonitorKey
 from ....storage.core.refusal import Unavailable
 from ....storage.engine.pools import Pool
+from ....storage.mutes.queries import mutes_of_monitors
 
 log = logging.getLogger("leadline.slow_teller")
 
@@ -65,20 +66,32 @@ class SlowTeller:
             found = await slow_warnings.select_measured(
                 tx, {key: state.seen for key, state in before.items()}
             )
-        count = 0
+        decided: list[tuple[WatchedMonitor, SlowDecision]] = []
         for one in batch:
             state = before[one.key]
             after, changes = follow(state, found.get(one.key, ()), one.above_ms, one.runs)
+            self._states[one.key] = SlowState(after.seen, after.streak, state.since)
             # A warning that began and ended since the last pass is told neither way.
-            if (after.since is None) == (state.since is None):
-                self._states[one.key] = SlowState(after.seen, after.streak, state.since)
-                continue
-            stored = (one.seen, one.since)
-            count += await self._store(
-                SlowDecision(one.key, stored, after, one.above_ms, changes[-1])
-            )
-            # Read again from the stored state: it changed, or the notice waits.
-            self._states.pop(one.key, None)
+            if (after.since is None) != (state.since is None):
+                # If the change is not stored now, the next result like the last one decides again.
+                self._states[one.key] = SlowState(after.seen, one.runs - 1, state.since)
+                stored = (one.seen, one.since)
+                change = SlowDecision(one.key, stored, after, one.above_ms, changes[-1])
+                decided.append((one, change))
+        return await self._store_unmuted(decided)
+
+    async def _store_unmuted(self, decided: Sequence[tuple[WatchedMonitor, SlowDecision]]) -> int:
+        """Stores the changes of monitors that are not muted; returns their number."""
+        if not decided:
+            return 0
+        async with self._pool.transaction("muted_slow_monitors", read_only=True) as tx:
+            muted = await mutes_of_monitors(tx, [one.key for one, _ in decided])
+        count = 0
+        for one, change in decided:
+            if one.key not in muted and await self._store(change):
+                count += 1
+                # The next pass continues from the stored state.
+                self._states.pop(one.key, None)
         return count
 
     def _state(self, one: WatchedMonitor, start: Instant) -> SlowState:
