@@ -50,6 +50,7 @@ from ..loops.mailers import (
     maintenance_teller,
     oncall_mailer,
     password_reset_mailer,
+    slow_teller,
 )
 from ..runtime import limits
 from ..runtime.supervisor import Child, ChildTask, RunChild, StopPhase, keep_watchdog
@@ -359,6 +360,12 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         DaemonPart.LEASER,
         lambda h: maintenance_teller.MaintenanceTeller(h.pools.loops),
         maintenance_teller.PAUSE_SECONDS,
+    ),
+    _loop(
+        "slow_teller",
+        DaemonPart.WATCHER,
+        lambda h: slow_teller.SlowTeller(h.pools.loops, h.clock.now),
+        slow_teller.PAUSE_SECONDS,
     ),
     _loop(
         "watcher",

@@ -99,7 +99,11 @@ def _adding(base: bytes, send: Send) -> Send:
 
 def _with_base(name: bytes, value: bytes, base: bytes) -> tuple[bytes, bytes]:
     kind = name.lower()
-    if kind == b"location" and value.startswith(b"/") and not value.startswith(b"//"):
+    if (
+        kind == b"location"
+        and value.startswith(b"/")
+        and not value.startswith((b"//", base + b"/"))
+    ):
         return name, base + value
     if kind == b"set-cookie" and not value.startswith(_WHOLE_HOST):
         return name, _COOKIE_PATH.sub(lambda found: _cookie_path(base, found[1]), value)

@@ -5,12 +5,15 @@ from typing import Final
 from urllib.parse import urlsplit
 
 LONGEST: Final = 100
-# First segments of paths that are also answered without the prefix, and of those at a custom
-# domain.
+# First segments of the paths of the installation, and of those at a custom domain: a path shows
+# whether it has the prefix.
 TAKEN: Final = frozenset(
     (
-        *("api", "badge.svg", "healthz", "history", "incidents", "metrics", "month", "ping"),
-        *("readyz", "static", "status", "subscribe", "theme", "widget"),
+        *("admin", "answer", "api", "auth", "badge.svg", "escalation-policies", "healthz", "help"),
+        *("history", "incidents", "invitations", "metrics", "monitors", "month", "operations"),
+        *("oncall-schedules", "organizations", "ping", "preferences", "profile", "projects"),
+        *("readyz", "reset", "services", "sign-in", "signed-out", "static", "status"),
+        *("subscribe", "theme", "widget"),
     )
 )
 _FORM: Final = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from ..core.instant import Instant
-from ..core.key import ServiceKey
+from ..core.key import MonitorKey, ServiceKey
 
 # Validity of the lease that a successful evaluation renews.
 LEASE_SECONDS: Final = 90
@@ -44,3 +44,18 @@ class AlertingRow(msgspec.Struct, frozen=True):
     @property
     def key(self) -> ServiceKey:
         return ServiceKey((self.org, self.service))
+
+
+class WatchedMonitor(msgspec.Struct, frozen=True):
+    """Monitor with a threshold, and its stored warning. `above_ms` is 0 if it was turned off."""
+
+    org: int
+    id: int
+    above_ms: int
+    runs: int
+    seen: Instant | None
+    since: Instant | None
+
+    @property
+    def key(self) -> MonitorKey:
+        return MonitorKey((self.org, self.id))

@@ -12,7 +12,8 @@ class ChannelRow(msgspec.Struct, frozen=True):
     """A notification channel. `config` is JSON text; a secret in it is a blank.
 
     A channel with `contact_method` has the type, the id and the settings of that method.
-    `takes_tickets`: it is a destination of tickets. `referred` is JSON text of the project secrets
+    `takes_tickets`: it is a destination of tickets. `takes_warnings`: it gets the warnings of the
+    monitors of its project. `referred` is JSON text of the project secrets
     that the settings name: {setting: [id, encrypted value in base64]}.
     """
 
@@ -29,6 +30,7 @@ class ChannelRow(msgspec.Struct, frozen=True):
     created_at: Instant
     contact_method: int | None = None
     takes_tickets: bool = False
+    takes_warnings: bool = False
     referred: str = "{}"
     # Bundle fields, as in a monitor.
     managed_by: str = ""

@@ -246,4 +246,4 @@ def test_the_public_address_and_the_path_prefix_are_compared(tmp_path: Path) -> 
     (found,) = faults(tmp_path, '[server]\nbase_path = "leadline/"\n')
     assert found.startswith("server.base_path: must be empty or a path such as /leadline")
     (found,) = faults(tmp_path, '[server]\nbase_path = "/status"\n')
-    assert found.startswith("server.base_path: must not begin with one of /api, ")
+    assert found.startswith("server.base_path: must not begin with one of /admin, ")

@@ -138,6 +138,20 @@ def test_pages_are_cached_revalidated_and_gone_when_withdrawn(
     eventually(lambda: all(fetched(f"{cached}{path}")[0] == 404 for path in paths), 20)
 
 
+def test_no_reader_gets_the_language_of_another_from_the_cache(
+    leadline: Daemon, cached: str
+) -> None:
+    page_of(leadline)
+    url = f"{cached}/status/team"
+    readers = {"de-DE,de;q=0.9": b'lang="de"', "en-GB": b'lang="en"', "fr": b'lang="en"'}
+    for accept in readers:
+        eventually(lambda: fetched(url, Accept_Language=accept)[1].get("x-cache") == "HIT", 10)  # noqa: B023
+    for _ in range(5):
+        for accept, lang in readers.items():
+            assert b"<html " + lang in fetched(url, Accept_Language=accept)[2]
+        assert b'<html lang="de"' in fetched(f"{url}?lang=de", Accept_Language="en")[2]
+
+
 def is_hit(url: str) -> bool:
     return fetched(url)[1].get("x-cache") == "HIT"
 

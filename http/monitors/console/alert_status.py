@@ -6,7 +6,7 @@ from ....storage.alerting.queries.console_outages import OpenOutage
 from ....storage.alerting.rules.flapping import SETTLED_US
 from ....storage.alerting.rules.suppression import SuppressionReason
 from ....storage.core.instant import MINUTE, Instant
-from ...ui.formatting import dated
+from ...ui.formatting import dated, milliseconds
 
 HELD = {
     SuppressionReason.WAITING: "Alert pending: rechecking {names} first.",
@@ -74,3 +74,10 @@ def flapping_text(since: Instant | None, now: Instant) -> str:
         f"Flapping since {dated(since, now)}: its alert stays open until the status has not "
         f"changed for {minutes} minutes."
     )
+
+
+def slow_text(since: Instant | None, above_ms: int, now: Instant) -> str:
+    """Returns the warning of a slow monitor, empty for others."""
+    if since is None or not above_ms:
+        return ""
+    return f"Slow since {dated(since, now)}: checks take longer than {milliseconds(above_ms)}."

@@ -8,6 +8,7 @@ from ....storage.alerting.queries.alerting_state import Delegation, select_deleg
 from ....storage.alerting.queries.console_outages import OpenOutage, select_open_outage
 from ....storage.alerting.queries.flapping import select_flapping
 from ....storage.alerting.queries.paging_owners import select_owning
+from ....storage.alerting.queries.slow_monitors import select_slow
 from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from ....storage.core.refusal import Refused
 from ....storage.core.time_span import TimeSpan
@@ -99,6 +100,7 @@ class MonitorFacts:
     is_unserved: bool
     outage: OpenOutage | None
     flapping_since: Instant | None
+    slow_since: Instant | None
     # Owner of the monitor's paging.
     delegation: Delegation
     # Mutes in force, also those of services that page for the monitor.
@@ -170,6 +172,7 @@ async def _facts(
         is_unserved=is_checked(row) and not await _is_live(ask, tx, row.region),
         outage=await select_open_outage(tx, *key),
         flapping_since=(await select_flapping(tx, [key])).get(key),
+        slow_since=(await select_slow(tx, [key])).get(key),
         delegation=delegation,
         mutes=(await mutes_of_monitors(tx, [key], await select_owning(tx, [key], now))).get(
             key, []

@@ -24,7 +24,7 @@ from ...ui.shell.mute_fact import mute_facts
 from ...wire.route import Request, Response
 from ..routes.monitors import push_token_of, push_url
 from . import monitor_actions as acts
-from .alert_status import alert_text, flapping_text
+from .alert_status import alert_text, flapping_text, slow_text
 from .failure_fact import failure_fact
 from .last_check import check_view, class_of, where_of
 from .latency_range import LatencyRange, presets, read_range
@@ -74,6 +74,7 @@ async def _render(ask: Request) -> Response:
         upcoming=_upcoming(facts),
         told=alert_text(facts.outage, facts.now),
         flapping=flapping_text(facts.flapping_since, facts.now),
+        slow=slow_text(facts.slow_since, facts.row.slow_above_ms, facts.now),
         voices=voices(facts.delegation),
         mutes=mute_facts(facts.mutes, facts.now),
         said=ask.query.said,

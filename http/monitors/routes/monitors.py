@@ -17,6 +17,7 @@ from ....storage.alerting.queries.alerting_state import (
     select_delegations,
 )
 from ....storage.alerting.queries.flapping import select_flapping
+from ....storage.alerting.queries.slow_monitors import select_slow
 from ....storage.alerting.rules.paging_delegation import SignalReason
 from ....storage.core.instant import Instant, to_text
 from ....storage.core.refusal import Refused
@@ -215,6 +216,7 @@ async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> lis
     troubles = await select_probe_errors(tx, keys)
     delegations = await select_delegations(tx, keys, tx.now)
     flapping = await select_flapping(tx, keys)
+    slow = await select_slow(tx, keys)
     regional = await select_regional_parts(tx, rows)
     return [
         _monitor_json(
@@ -226,6 +228,7 @@ async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> lis
             policies.get(row.escalation_policy or 0),
             delegations[key],
             flapping.get(key),
+            slow.get(key),
             regional.get(row.id, _ALONE),
             tx.now,
             may_write=may_write,
@@ -247,6 +250,7 @@ def _monitor_json(
     policy: UUID | None,
     delegation: Delegation,
     flapping_since: Instant | None,
+    slow_since: Instant | None,
     regional: RegionalPart,
     now: Instant,
     *,
@@ -265,6 +269,7 @@ def _monitor_json(
         regional_monitor_id=known(regional.whole),
         depends_on=[uids[key] for key in row.depends_on if key in uids],
         flapping_since=instant_text(flapping_since),
+        slow_since=instant_text(slow_since),
         consecutive_failures=standing.failures_in_row if standing else 0,
         config=visible_config(row, ask.context.keyring, may_write=may_write),
         escalation_policy_id=known(policy),

@@ -134,6 +134,8 @@ class Monitor(_ShownFields, frozen=True, kw_only=True):
     consecutive_failures: int
     # Present while the monitor is flapping, see `flap_threshold`.
     flapping_since: InstantText | UnsetType = UNSET
+    # Present while the monitor is slow, see `slow_above_ms`.
+    slow_since: InstantText | UnsetType = UNSET
     push_token: str | UnsetType = UNSET
     push_url: str | UnsetType = UNSET
     last_probe_error_reason: ProbeErrorReason | UnsetType = UNSET

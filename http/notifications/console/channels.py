@@ -111,6 +111,7 @@ class ChannelItem:
     type: str
     enabled: bool
     takes_tickets: bool
+    takes_warnings: bool
     inputs: list[Input]
     templates: list[Input]
     last: Moment | None
@@ -196,6 +197,7 @@ async def _apply(ask: Request, what: str) -> ChannelFormResult | None:
             name=name,
             config=_config(ask),
             takes_tickets="takes_tickets" in ask.form,
+            takes_warnings="takes_warnings" in ask.form,
         )
         await api.create(replace(ask, body=body))
         return None
@@ -206,6 +208,7 @@ async def _apply(ask: Request, what: str) -> ChannelFormResult | None:
                 name=stripped(ask, "name"),
                 config=_config(ask),
                 takes_tickets="takes_tickets" in ask.form,
+                takes_warnings="takes_warnings" in ask.form,
             )
             await api.update(replace(ask, body=body_))
         case "preview":
@@ -292,7 +295,11 @@ async def _render(
             has_secrets=bool(secrets),
         )
         if what == "edit" and is_typed:
-            chosen = replace(chosen, takes_tickets="takes_tickets" in ask.form)
+            chosen = replace(
+                chosen,
+                takes_tickets="takes_tickets" in ask.form,
+                takes_warnings="takes_warnings" in ask.form,
+            )
     kind = value_of(ask, "type")
     opened = kind if kind in SPECS and said.is_wrong else ""
     return page(
@@ -313,6 +320,7 @@ async def _render(
         opened=opened,
         typed=value_of(ask, "name"),
         typed_tickets="takes_tickets" in ask.form,
+        typed_warnings="takes_warnings" in ask.form,
         secrets=[one.name for one in secrets],
     )
 
@@ -395,6 +403,7 @@ def _item(
         row.type,
         row.enabled,
         row.takes_tickets,
+        row.takes_warnings,
         _inputs(spec, known, kept, has_secrets=has_secrets),
         [_input(one, known, kept, has_secrets=has_secrets) for one in _templates(spec)],
         ago(delivered, now) if delivered is not None else None,

@@ -65,6 +65,7 @@ def _channel_json(row: ChannelRow) -> NotificationChannel:
         config=shown(row),
         enabled=row.enabled,
         takes_tickets=row.takes_tickets,
+        takes_warnings=row.takes_warnings,
         managed_by=known(row.managed_by or None),
         created_at=to_text(row.created_at),
     )
@@ -90,6 +91,7 @@ async def create(ask: Request) -> NotificationChannel:
             ask.context.keyring,
             enabled=body.enabled,
             takes_tickets=body.takes_tickets,
+            takes_warnings=body.takes_warnings,
         )
     return _channel_json(row)
 
@@ -106,6 +108,7 @@ async def update(ask: Request) -> NotificationChannel:
             given(body.enabled),
             ask.context.keyring,
             given(body.takes_tickets),
+            given(body.takes_warnings),
         )
     return _channel_json(row)
 

@@ -31,6 +31,8 @@ class NotificationChannel(Schema, frozen=True, kw_only=True):
 
     `takes_tickets`: it receives tickets: incidents of impact none or minor, and burn rules of
     severity ticket. While a project has an enabled one, tickets page no person.
+
+    `takes_warnings`: it gets the warnings of the monitors of its project.
     """
 
     id: UUID
@@ -40,6 +42,7 @@ class NotificationChannel(Schema, frozen=True, kw_only=True):
     config: dict[str, str]
     enabled: bool
     takes_tickets: bool
+    takes_warnings: bool
     managed_by: str | UnsetType = UNSET
     created_at: InstantText
 
@@ -50,6 +53,7 @@ class CreateNotificationChannel(RequestSchema, frozen=True, kw_only=True):
     config: Config
     enabled: bool = True
     takes_tickets: bool = False
+    takes_warnings: bool = False
 
 
 class PatchNotificationChannel(RequestSchema, frozen=True, kw_only=True):
@@ -62,6 +66,7 @@ class PatchNotificationChannel(RequestSchema, frozen=True, kw_only=True):
     config: Config | UnsetType = UNSET
     enabled: bool | UnsetType = UNSET
     takes_tickets: bool | UnsetType = UNSET
+    takes_warnings: bool | UnsetType = UNSET
 
 
 class AttachChannel(RequestSchema, frozen=True, kw_only=True):

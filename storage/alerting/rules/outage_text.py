@@ -16,6 +16,18 @@ def down_title(name: str) -> str:
     return _clipped(name, DOWN_TAIL)
 
 
+def slow_title(name: str) -> str:
+    return _clipped(name, " is slow")
+
+
+def slow_ended_title(name: str) -> str:
+    return _clipped(name, " is no longer slow")
+
+
+def slow_text(latency_ms: int, above_ms: int) -> str:
+    return f"The last check took {latency_ms} ms, with a threshold of {above_ms} ms."
+
+
 def still_down_title(name: str, began_at: Instant, now: Instant) -> str:
     return _clipped(name, f" is still down after {lasted(now - began_at)}")
 

@@ -51,6 +51,7 @@ class ChannelEntry(OnCallEntry, frozen=True, kw_only=True):
     config: dict[str, str] = {}
     enabled: bool = True
     takes_tickets: bool = False
+    takes_warnings: bool = False
 
 
 class WeeklyEntry(OnCallEntry, frozen=True, kw_only=True):

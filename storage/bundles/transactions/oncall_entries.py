@@ -48,7 +48,12 @@ from ..rules.bundle_oncall import (
 from .bundle_context import BundleContext, resolve, resolve_named, word_for
 
 # Settings that an export omits. A type is always written.
-CHANNEL_DEFAULTS: Final[Mapping[str, Any]] = {"config": {}, "enabled": True, "takes_tickets": False}
+CHANNEL_DEFAULTS: Final[Mapping[str, Any]] = {
+    "config": {},
+    "enabled": True,
+    "takes_tickets": False,
+    "takes_warnings": False,
+}
 SCHEDULE_DEFAULTS: Final[Mapping[str, Any]] = {
     "timezone": "",
     "restrictions": [],
@@ -89,6 +94,7 @@ def channel_in_words(row: ChannelRow) -> dict[str, Any]:
         "config": plain_settings(row.config),
         "enabled": row.enabled,
         "takes_tickets": row.takes_tickets,
+        "takes_warnings": row.takes_warnings,
     }
 
 
@@ -115,6 +121,7 @@ def wanted_channel(uid: str, entry: ChannelEntry, row: ChannelRow | None) -> Cha
         config,
         enabled=entry.enabled,
         takes_tickets=entry.takes_tickets,
+        takes_warnings=entry.takes_warnings,
     )
 
 
@@ -125,6 +132,7 @@ def draft_in_words(draft: ChannelDraft) -> dict[str, Any]:
         "config": dict(draft.config),
         "enabled": draft.enabled,
         "takes_tickets": draft.takes_tickets,
+        "takes_warnings": draft.takes_warnings,
     }
 
 

@@ -330,6 +330,7 @@ class _Write:
             draft.enabled,
             keyring,
             draft.takes_tickets,
+            draft.takes_warnings,
         )
 
     async def schedule(self, uid: str, wanted: BundledSchedule, row: ScheduleRow | None) -> None:

@@ -244,6 +244,29 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             "stays open until the status did not change for 15 minutes; 0 is off",
         ),
     ] = 0
+    slow_above_ms: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(1, 600_000, "milliseconds", or_zero=True),
+            types=PROBED,
+            label="Slow above (ms)",
+            hint="Response time in ms that warns without an outage; 0 disables.",
+            group="alerts",
+            meaning="response time above which checks are slow. A slow monitor stays up, and warns "
+            "the channels with `takes_warnings`; 0 is off",
+        ),
+    ] = 0
+    slow_runs: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(1, 20),
+            types=PROBED,
+            label="Slow after (checks)",
+            hint="Slow checks in a row that begin the warning, and fast ones that end it.",
+            group="alerts",
+            meaning="slow checks in a row that begin the warning, and fast ones that end it",
+        ),
+    ] = 3
     conditions: Annotated[
         list[str],
         MonitorField(

@@ -13,7 +13,7 @@ from ..rows import ChannelRow
 _COLUMNS = """
 c.org, c.id, c.uid, c.project, p.uid, c.type, c.name, coalesce(k.config, c.config)::text,
 coalesce(k.config_ciphertext, c.config_ciphertext), c.enabled, c.created_at, c.contact_method,
-c.takes_tickets,
+c.takes_tickets, c.takes_warnings,
 coalesce((
   select jsonb_object_agg(f.key, jsonb_build_array(s.uid, encode(s.value_ciphertext, 'base64')))
   from jsonb_each_text(c.config) f
@@ -39,14 +39,15 @@ where org = %(org)s and project = %(project)s and person is null
 """
 _INSERT = """
 insert into notification_channels
-  (org, uid, project, type, name, config, config_ciphertext, enabled, takes_tickets, created_at,
-  updated_at)
+  (org, uid, project, type, name, config, config_ciphertext, enabled, takes_tickets, takes_warnings,
+  created_at, updated_at)
 values (%(org)s, %(uid)s, %(project)s, %(type)s, %(name)s, %(config)s::jsonb, %(sealed)s,
-  %(enabled)s, %(takes_tickets)s, at(%(now)s), at(%(now)s))
+  %(enabled)s, %(takes_tickets)s, %(takes_warnings)s, at(%(now)s), at(%(now)s))
 """
 _UPDATE = """
 update notification_channels set name = %(name)s, config = %(config)s::jsonb,
   config_ciphertext = %(sealed)s, enabled = %(enabled)s, takes_tickets = %(takes_tickets)s,
+  takes_warnings = %(takes_warnings)s,
   updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
@@ -128,6 +129,7 @@ async def update_channel(
     sealed: bytes | None,
     enabled: bool,
     takes_tickets: bool,
+    takes_warnings: bool,
 ) -> None:
     count = await tx.execute(
         _UPDATE,
@@ -138,6 +140,7 @@ async def update_channel(
         sealed=sealed,
         enabled=enabled,
         takes_tickets=takes_tickets,
+        takes_warnings=takes_warnings,
         now=tx.now,
     )
     assert count == 1, "the channel is locked and there"

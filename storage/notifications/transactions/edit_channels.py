@@ -43,6 +43,7 @@ class ChannelDraft:
     config: Mapping[str, str]
     enabled: bool = True
     takes_tickets: bool = False
+    takes_warnings: bool = False
 
 
 async def create_channel(
@@ -56,6 +57,7 @@ async def create_channel(
     *,
     enabled: bool,
     takes_tickets: bool = False,
+    takes_warnings: bool = False,
 ) -> ChannelRow:
     """Creates a channel.
 
@@ -65,7 +67,14 @@ async def create_channel(
     await lock_project(tx, home)
     if await channels.count_channels(tx, home.org, home.id) >= CHANNELS_OF_PROJECT_MOST:
         raise Refused("channel_quota")
-    draft = ChannelDraft(kind, name, config, enabled=enabled, takes_tickets=takes_tickets)
+    draft = ChannelDraft(
+        kind,
+        name,
+        config,
+        enabled=enabled,
+        takes_tickets=takes_tickets,
+        takes_warnings=takes_warnings,
+    )
     return await create_held_channel(tx, principal, home, uuid7(), draft, keyring)
 
 
@@ -90,6 +99,7 @@ async def create_held_channel(
         "sealed": sealed,
         "enabled": draft.enabled,
         "takes_tickets": draft.takes_tickets,
+        "takes_warnings": draft.takes_warnings,
     }
     await channels.insert_channel(tx, values)
     row = await _written(tx, uid)
@@ -106,6 +116,7 @@ async def edit_channel(
     enabled: bool | None,
     keyring: Keyring,
     takes_tickets: bool | None = None,
+    takes_warnings: bool | None = None,
 ) -> ChannelRow:
     """Changes the fields that are not None. An edit without an effect is not written.
 
@@ -123,6 +134,7 @@ async def edit_channel(
     new_name = before.name if name is None else name
     is_enabled = before.enabled if enabled is None else enabled
     tickets = before.takes_tickets if takes_tickets is None else takes_tickets
+    warnings = before.takes_warnings if takes_warnings is None else takes_warnings
     plain, sealed = before.config, before.config_ciphertext
     is_config_changed = False
     if config is not None:
@@ -134,8 +146,8 @@ async def edit_channel(
         expect_secrets(spec, added, held, keyring)
         if is_config_changed:
             plain, sealed = split(spec, whole, keyring, place_of(before.uid))
-    kept = (before.name, before.enabled, before.takes_tickets)
-    if not is_config_changed and (new_name, is_enabled, tickets) == kept:
+    kept = (before.name, before.enabled, before.takes_tickets, before.takes_warnings)
+    if not is_config_changed and (new_name, is_enabled, tickets, warnings) == kept:
         return before
     await channels.update_channel(
         tx,
@@ -145,6 +157,7 @@ async def edit_channel(
         sealed=sealed,
         enabled=is_enabled,
         takes_tickets=tickets,
+        takes_warnings=warnings,
     )
     row = await _written(tx, channel)
     did = [" config changed"] if is_config_changed else []
@@ -152,6 +165,8 @@ async def edit_channel(
         did.append(f" enabled={before.enabled}->{row.enabled}".lower())
     if row.takes_tickets != before.takes_tickets:
         did.append(f" takes_tickets={before.takes_tickets}->{row.takes_tickets}".lower())
+    if row.takes_warnings != before.takes_warnings:
+        did.append(f" takes_warnings={before.takes_warnings}->{row.takes_warnings}".lower())
     await audit(tx, principal, row.org, "channel.update", _target(row) + "".join(did))
     return row
 

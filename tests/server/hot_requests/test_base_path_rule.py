@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from jinja2 import Environment
 
 import leadline
+from leadline.http.server import health
+from leadline.http.server.route_table import ROUTES
 from leadline.http.wire import own_paths
 from leadline.http.wire.custom_domains import (
     _ANYWHERE,
@@ -73,7 +75,8 @@ def test_a_prefix_is_refused(text: str) -> None:
 
 def test_names_of_paths_without_the_prefix_are_taken() -> None:
     paths = (*_BELOW, *_BELOW_PREFIX, *_ANYWHERE, *_WITHOUT_PREFIX, *_PUSHES)
-    assert {path.split("/")[1] for path in paths} == TAKEN
+    served = [route.path for route in (*ROUTES, *health.ROUTES)]
+    assert {path.split("/")[1] for path in (*paths, *served)} - {""} == TAKEN
 
 
 @pytest.mark.parametrize("address", ["", "https://x.example/leadline", "http://x:81/leadline/"])
@@ -190,6 +193,8 @@ async def test_redirects_and_cookies_get_the_prefix() -> None:
         (b"Location", b"/sign-in"),
         (b"location", b"https://x.example/"),
         (b"location", b"//x.example/"),
+        # The user copied the path of the next page from the browser.
+        (b"location", b"/leadline/monitors"),
         (b"set-cookie", session),
         (b"set-cookie", b"a=b; Path=/auth; HttpOnly"),
         (b"set-cookie", b"__Host-a=b; Path=/; Secure"),
@@ -199,6 +204,7 @@ async def test_redirects_and_cookies_get_the_prefix() -> None:
         b"/leadline/sign-in",
         b"https://x.example/",
         b"//x.example/",
+        b"/leadline/monitors",
         session.replace(b"Path=/;", b"Path=/leadline;"),
         b"a=b; Path=/leadline/auth; HttpOnly",
         b"__Host-a=b; Path=/; Secure",
