@@ -14,12 +14,13 @@ import msgspec
 
 from ..core.slug import slug_of
 from ..monitors.rules.composite import CompositeMode
-from ..monitors.rules.fields import BOUNDS, DEFAULTS, PROBED, FieldBounds
+from ..monitors.rules.fields import BOUNDS, CONFIRMED, DEFAULTS, FieldBounds
 from ..monitors.rules.monitor import MonitorDraft, MonitorFault, MonitorType
 
 REGIONS: Final = FieldBounds(2, 16)
-# A run of a canary is a transaction at the service, which several regions would repeat.
-TYPES: Final = PROBED - {MonitorType.ASYNC_CANARY}
+# Several regions would repeat the transaction of a canary, and ask the registry of a domain more
+# often than it allows.
+TYPES: Final = CONFIRMED
 # What the composite has in place of its members.
 OF_COMPOSITE: Final = frozenset(
     {
