@@ -33,7 +33,16 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
-_SPELT = {"tls": "TLS", "ssl": "SSL", "sslmode": "SSL mode", "ip": "IP", "http": "HTTP"}
+_SPELT = {
+    "tls": "TLS",
+    "ssl": "SSL",
+    "sslmode": "SSL mode",
+    "ip": "IP",
+    "http": "HTTP",
+    "oauth2": "OAuth2",
+    "rdap": "RDAP",
+    "url": "URL",
+}
 
 
 def label(name: str) -> str:

@@ -7,6 +7,7 @@ them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from markupsafe import Markup
 
@@ -27,6 +28,7 @@ _ENDED_IN = {
     FailureClass.CONNECT_TIMEOUT: "connect",
     FailureClass.CONNECT_ERROR: "connect",
     FailureClass.TLS_ERROR: "tls",
+    FailureClass.PROXY_ERROR: "connect",
 }
 # The target answered, but not as the check requires.
 _ANSWERED = frozenset(
@@ -38,8 +40,16 @@ _ANSWERED = frozenset(
         FailureClass.RESPONSE_TOO_LARGE,
         FailureClass.RESPONSE_TOO_EXPENSIVE,
         FailureClass.PROTOCOL_ERROR,
+        FailureClass.DOMAIN_EXPIRING,
+        FailureClass.DOMAIN_UNREGISTERED,
+        FailureClass.EXPIRY_UNKNOWN,
     }
 )
+# The check ended before it contacted the target.
+_NOT_CONTACTED: Final[dict[str, str]] = {
+    FailureClass.CLIENT_CERT_EXPIRED: "Not sent: the client certificate has expired",
+    FailureClass.TOKEN_ERROR: "Not sent: no access token",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,9 @@ def verdict_text(beat: HeartbeatRow, kind: str) -> str:
         return answered or "Answered"
     if is_refusal(class_of(beat)):
         return "Not run"
+    failure = class_of(beat)
+    if failure in _NOT_CONTACTED:
+        return _NOT_CONTACTED[failure]
     ended = ended_in(beat)
     return f"Failed in {ended}" if ended else answered or "Failed after the response"
 
@@ -105,7 +118,7 @@ def ended_in(beat: HeartbeatRow) -> str:
     if beat.up:
         return ""
     failure = class_of(beat)
-    if failure in _ANSWERED or is_refusal(failure):
+    if failure in _ANSWERED or failure in _NOT_CONTACTED or is_refusal(failure):
         return ""
     if failure in _ENDED_IN:
         return _ENDED_IN[FailureClass(failure)]
