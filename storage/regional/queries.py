@@ -14,7 +14,7 @@ from . import tables
 
 
 class RegionalPart(msgspec.Struct, frozen=True):
-    """What a monitor is in a regional monitor.
+    """Part of a regional monitor.
 
     The regional monitor itself has `regions` and `down_regions`, a member has `whole`.
     """

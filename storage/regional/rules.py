@@ -21,7 +21,7 @@ REGIONS: Final = FieldBounds(2, 16)
 # Several regions would repeat the transaction of a canary, and ask the registry of a domain more
 # often than it allows.
 TYPES: Final = CONFIRMED
-# What the composite has in place of its members.
+# Settings of the composite only.
 OF_COMPOSITE: Final = frozenset(
     {
         "auto_incident",
@@ -31,7 +31,7 @@ OF_COMPOSITE: Final = frozenset(
         "escalation_policy_id",
     }
 )
-# What both have.
+# Settings of the composite and of its members.
 OF_BOTH: Final = frozenset(
     {"name", "description", "runbook_url", "interval_seconds", "tags", "enabled"}
 )

@@ -1,6 +1,6 @@
 """Notifier of slow monitors: begins and ends their warnings.
 
-It reads the results of monitors with a threshold, so recording a result costs nothing more. Several
+It reads the results of monitors with a threshold, so recording a result does not cost more. Several
 processes can run it: the lock of the monitor's state decides which one stores a change.
 """
 
@@ -25,7 +25,7 @@ log = logging.getLogger("leadline.slow_teller")
 PAUSE_SECONDS: Final = 10.0
 # Monitors whose results one statement reads.
 BATCH_MOST: Final = 500
-# Older results decide nothing, for example after the threshold is set.
+# Older results are ignored, for example after the threshold is set.
 LOOKBACK_US: Final = DAY
 
 
@@ -71,7 +71,7 @@ class SlowTeller:
             state = before[one.key]
             after, changes = follow(state, found.get(one.key, ()), one.above_ms, one.runs)
             self._states[one.key] = SlowState(after.seen, after.streak, state.since)
-            # A warning that began and ended since the last pass is told neither way.
+            # A warning that began and ended since the last pass sends no message.
             if (after.since is None) != (state.since is None):
                 # If the change is not stored now, the next result like the last one decides again.
                 self._states[one.key] = SlowState(after.seen, one.runs - 1, state.since)

@@ -19,7 +19,7 @@ DURATIONS: Final = {"24h": "1d", "7d": "7d", "30d": "30d", "90d": "90d"}
 
 @dataclass(slots=True)
 class OpenSloExport:
-    """Documents, and what they leave out."""
+    """Documents, and a list of omitted settings."""
 
     documents: list[dict[str, Any]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)

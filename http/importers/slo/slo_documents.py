@@ -44,10 +44,9 @@ class Query:
 
 @dataclass(slots=True)
 class SloObjective:
-    """Objective of a file. `place` is its document. `indicator` is what measures it.
+    """Objective of a file. `place` is its document.
 
-    The indicator is the monitors of a service of Leadline, a query, or the reason why there is
-    none.
+    `indicator` has the monitors of a service of Leadline, a query, or the reason why neither exists.
     """
 
     place: str
@@ -68,7 +67,7 @@ class SloObjective:
 
 @dataclass(slots=True)
 class SloImport:
-    """Objectives of files, and what was left out."""
+    """Objectives of files, and a list of omitted parts."""
 
     objectives: list[SloObjective] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -201,7 +200,7 @@ def list_of(source: Source, name: str) -> list[Any]:
 
 
 def guarded(found: SloImport, place: str, path: str, read: Callable[[], None]) -> None:
-    """Reads one objective. One of an unexpected structure is left out alone."""
+    """Reads one objective. An unexpected structure leaves out only this objective."""
     try:
         read()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):

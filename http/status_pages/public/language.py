@@ -31,10 +31,10 @@ _ACCEPT_LONGEST: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Language of an answer. `chosen` is that of the URL, which its links keep.
+    """Language of an answer. `chosen` is the language of the URL, which its links keep.
 
-    `path` and `query` are those of the URL without the language, so that a link can switch it.
-    `query` is None if there is nothing to switch.
+    `path` and `query` belong to the URL without the language, so that a link can switch it.
+    `query` is None for an answer without such a link.
     """
 
     language: str = ENGLISH
@@ -83,7 +83,7 @@ def speaking(reader: Reader) -> Iterator[None]:
 
 
 def language_of(setting: str, chosen: str | None, accepted: str) -> str:
-    """Returns the language: that of the URL, else that of the page, else the first accepted one."""
+    """Returns the language of the URL, else of the page, else the first accepted one."""
     if chosen is not None:
         return chosen
     return accepted if setting == AUTO else setting
@@ -91,7 +91,7 @@ def language_of(setting: str, chosen: str | None, accepted: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def accepted_language(header: str) -> str:
-    """Returns the language of `Accept-Language` (RFC 9110, 12.5.4), English if none is known."""
+    """Returns the language of `Accept-Language` (RFC 9110, 12.5.4), or English."""
     best, weight = ENGLISH, 0.0
     if len(header) > _ACCEPT_LONGEST:
         return best

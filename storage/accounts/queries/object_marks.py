@@ -1,4 +1,4 @@
-"""Bundle marks of objects whose own table has none.
+"""Bundle marks of objects without such columns in their own table.
 
 They are the settings of a project, and its maintenance series.
 """

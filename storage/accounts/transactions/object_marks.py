@@ -17,7 +17,7 @@ PAGE: Final = "status_page"
 async def expect_unmanaged_object(
     tx: Tx, principal: Principal, org: int, project: int, kind: str, uid: UUID
 ) -> None:
-    """Checks that no bundle of another provider manages the object. Its lock is held.
+    """Checks that no bundle of another provider manages the object, which is locked.
 
     Raises:
         Refused managed_by_file.

@@ -1,7 +1,7 @@
 """Warning of a monitor whose checks are slow, which is not an outage.
 
-A warning begins when so many successful checks in a row took longer than the threshold, and ends
-when so many in a row did not. Status, availability and incidents do not change.
+A warning begins when a number of successful checks in a row took longer than the threshold, and
+ends when the same number in a row did not. Status, availability and incidents do not change.
 
 Invariant: only a measured response time counts. A failed check, a missed window and a pause neither
 begin nor end a warning.
@@ -17,8 +17,8 @@ from ...core.instant import Instant
 class SlowState:
     """State of the warning of one monitor.
 
-    `seen` is the newest counted result, `streak` the number of results in a row that speak against
-    the present state. `since` is the begin of the warning, None without one.
+    `seen` is the newest counted result, `streak` the number of results in a row that
+    contradict the present state. `since` is the begin of the warning, None without one.
     """
 
     seen: Instant

@@ -88,7 +88,7 @@ async def write_regional(
     own: Mapping[str, UUID],
     changes: Iterable[BundleChange],
 ) -> None:
-    """Joins the parts of changed regional monitors, and parts those that are none any more."""
+    """Joins the parts of changed regional monitors, and separates those that are ordinary again."""
     org, project = place.home.org, place.home.id
     for change in changes:
         entry = bundle.monitors.get(change.uid)

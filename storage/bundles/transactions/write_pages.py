@@ -110,7 +110,7 @@ def _in_words(
                 "name": one.name,
                 "description": one.description,
                 "group": one.group,
-                # A component whose source was deleted has none.
+                # Empty for a component whose source was deleted.
                 "monitor": "" if one.monitor_uid is None else monitors[one.monitor_uid],
                 "service": "" if one.service is None else services[one.service],
                 "show_latency": one.show_latency,
