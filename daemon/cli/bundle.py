@@ -30,10 +30,9 @@ from .api_client import (
 )
 from .bundle_import import import_
 from .bundle_wait import ApplicationFailed, in_time, result_of
-from .exported_bundle import exported_bundle
 from .options import fail, print_out
 from .safe_text import shown, shown_json
-from .service_lookup import ResourceParam, find_project
+from .service_lookup import ResourceParam, exported_bundle, find_project
 
 OWNERS: Final = 2
 CHANGES: Final = 3
@@ -188,8 +187,9 @@ def apply(
     """Apply a bundle to its project, atomically.
 
     Orphans, objects that the bundle no longer names, are never deleted: monitors and services are
-    disabled, and on-call objects stay as they are. A person who is not a member is invited. The
-    server applies the bundle in the background, and continues if the command is interrupted.
+    disabled, maintenance series end, and the rest stays as it is. A person who is not a member is
+    invited. The server applies the bundle in the background, and continues if the command is
+    interrupted.
 
     \b
     Example:

@@ -5,6 +5,7 @@ slug of several projects. If the token cannot read the lists, the slugs are part
 the server looks them up.
 """
 
+import os
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -12,7 +13,16 @@ from uuid import UUID
 import click
 
 from ...storage.core.slug import is_slug
-from .api_client import ApiClient, LookupForbidden, NoResponse
+from .api_client import (
+    ApiClient,
+    LookupForbidden,
+    NoResponse,
+    read_json,
+    read_server,
+    refusal,
+    within,
+)
+from .options import fail
 
 # An API token belongs to one organization. A user's JWT can see several.
 ORGANIZATIONS_MOST: Final = 50
@@ -125,3 +135,23 @@ def _id(listed: dict[str, Any]) -> UUID:
     if found is None:
         raise NoResponse("the response to a slug lookup is not from a Leadline server")
     return found
+
+
+def exported_bundle(
+    organization: str | None, project: str, timeout_seconds: float
+) -> dict[str, Any]:
+    """Returns the bundle. Ends the command with its message if the server does not answer."""
+    client = read_server(os.environ).client()
+
+    async def ask() -> dict[str, Any]:
+        where = await find_project(client, project, organization)
+        answer = await client.ask("GET", f"/projects/{where}/bundle")
+        found = read_json(answer.body, dict[str, Any])
+        if answer.status != 200 or found is None:
+            raise NoResponse(refusal(answer))
+        return found
+
+    try:
+        return within(timeout_seconds, ask)
+    except NoResponse as error:
+        raise fail(str(error)) from error

@@ -11,10 +11,9 @@ from ...http.importers.slo.bundle import read_files, read_objectives, slo_bundle
 from ...http.importers.slo.openslo_export import openslo_documents
 from ...storage.bundles.rules.bundle_yaml import write_text
 from .api_client import timeout_option
-from .exported_bundle import exported_bundle
 from .options import fail, print_out
 from .safe_text import shown
-from .service_lookup import ResourceParam
+from .service_lookup import ResourceParam, exported_bundle
 
 _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 _LONGEST: Final = 300
@@ -32,8 +31,8 @@ def command() -> None:
 def export(organization: str | None, project: str, timeout_seconds: float) -> None:
     """Print the objectives of a project as OpenSLO v1.
 
-    These are the objectives of its services, monitors and of the project, without those of file
-    providers. The indicator is good time to measured time. Burn rules are left out and listed on
+    They belong to its services and monitors, and to the project. Objects of file providers are
+    omitted. The indicator is good time to measured time. Burn rules are left out and listed on
     the standard error output, because a condition of OpenSLO has one window.
 
     \b

@@ -42,6 +42,15 @@ class MonitorTarget(msgspec.Struct, frozen=True):
     updated_at: Instant
 
 
+class PlainTarget(msgspec.Struct, frozen=True):
+    """Objective without burn rules."""
+
+    monitor: int
+    window: str
+    objective: int
+    burn: bool
+
+
 class ProjectTarget(msgspec.Struct, frozen=True):
     window: str
     uid: UUID

@@ -59,7 +59,7 @@ class ServiceRow(msgspec.Struct, frozen=True):
     support_hours: list[str] = []
     # Whether the bundle that manages the service states them.
     hours_managed: bool = False
-    # Whether its bundle states the gate policy.
+    # True if its bundle states the gate policy.
     gate_managed: bool = False
 
     @property

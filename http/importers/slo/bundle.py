@@ -158,7 +158,7 @@ def _monitors(
     measured_by: Mapping[str, Sequence[str]],
     prometheus: str,
 ) -> list[str] | None:
-    """Returns the uids of the monitors that measure an objective, None without monitors."""
+    """Returns the uids of the monitors that measure an objective, None without a monitor."""
     named = measured_by.get(one.full_name) or measured_by.get(one.name)
     if named:
         found.note(one.place, "", f"is measured by {', '.join(named)}: its query is not used")

@@ -48,7 +48,7 @@ class OpenSloObjects:
         return None if place_and_source is None else place_and_source[1]
 
     def report(self, found: SloImport) -> None:
-        """Reports documents that no SLO names, and omitted settings of the others."""
+        """Reports objects that no SLO names, and the labels and annotations of the others."""
         for (kind, name), (place, source) in self._found.items():
             if (kind, name) not in self._named:
                 found.lose(place, f"kind {kind}", "is named by no SLO")

@@ -1,6 +1,6 @@
 """Objectives of a bundle as documents of OpenSLO v1. Source: github.com/OpenSLO/OpenSLO.
 
-The indicator is a ratio of time: good time to measured time. It is exactly what Leadline computes,
+The indicator is a ratio of time: good time to measured time. Leadline computes the same ratio,
 so that OpenSLO's method Occurrences counts microseconds. A burn rule compares two windows, and a
 condition of OpenSLO has one, so burn rules are left out and reported.
 """

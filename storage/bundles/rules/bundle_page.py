@@ -10,7 +10,7 @@ PAGES_MOST: Final = 100
 
 
 class BrandingEntry(OnCallEntry, frozen=True, kw_only=True):
-    """Branding of a page. Empty settings are those of the installation."""
+    """Branding of a page. Empty settings have the value of the installation."""
 
     accent_color: str = ""
     logo_url: str = ""

@@ -13,11 +13,8 @@ from ...accounts.rules.access import Principal
 from ...core.availability import objective_e4
 from ...engine.pools import Tx
 from ...monitors.tables.monitors import select_ids
-from ...objectives.tables.monitor_targets import (
-    PlainTarget,
-    delete_plain_targets,
-    put_plain_targets,
-)
+from ...objectives.rows import PlainTarget
+from ...objectives.tables.monitor_targets import delete_plain_targets, put_plain_targets
 from ...objectives.transactions.set_monitor_objective import (
     delete_monitor_objective,
     set_monitor_objective,

@@ -71,7 +71,7 @@ async def put_held_series(
 ) -> None:
     """Creates or changes a series of a locked project, for a bundle. It can have begun before.
 
-    A change archives the windows that have not begun, and announces those of the new settings. The
+    A change archives the windows that have not begun, and announces new ones. The
     caller must reload the schedules afterwards.
 
     Raises:

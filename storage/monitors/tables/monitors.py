@@ -192,7 +192,7 @@ async def select_monitors_by_key(
 
 
 async def select_monitors_of(tx: Tx, org: int, ids: Collection[int]) -> dict[int, MonitorRow]:
-    """Returns those of the monitors of an organization that still exist, by id."""
+    """Returns the existing monitors of an organization by id."""
     rows = await tx.structs(MonitorRow, _OF_ORG, org=org, ids=sorted(ids))
     return {row.id: row for row in rows}
 

@@ -7,6 +7,7 @@ from uuid_utils.compat import uuid7
 
 from ...core.key import MonitorKey
 from ...engine.pools import Tx
+from ..rows import PlainTarget
 
 _PUT = """
 insert into monitor_targets (org, monitor, "window", uid, objective, burn_enabled, created_at,
@@ -53,15 +54,6 @@ async def put_monitor_target(
         burn=burn_enabled,
         now=tx.now,
     )
-
-
-class PlainTarget(msgspec.Struct, frozen=True):
-    """Objective without burn rules."""
-
-    monitor: int
-    window: str
-    objective: int
-    burn: bool
 
 
 async def put_plain_targets(tx: Tx, org: int, targets: Sequence[PlainTarget]) -> None:
