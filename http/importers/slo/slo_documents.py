@@ -46,7 +46,7 @@ class Query:
 class SloObjective:
     """Objective of a file. `place` is its document.
 
-    `indicator` has the monitors of a service of Leadline, a query, or the reason why neither exists.
+    `indicator` has the monitors of a service of Leadline, a query, or the reason for neither.
     """
 
     place: str

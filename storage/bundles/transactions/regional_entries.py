@@ -5,7 +5,7 @@ edit the regional monitor as a whole when the bundle has released it.
 """
 
 from collections.abc import Iterable, Mapping, Set
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from ...core.key import MonitorKey
@@ -16,11 +16,28 @@ from ...monitors.rules.monitor import MonitorDraft, MonitorType
 from ...monitors.tables.monitors import select_ids
 from ...regional import tables
 from ...regional.rules import is_member, spread_faults
-from ..rules.bundle import Bundle
+from ..rules.bundle import FORMATS, Bundle, MonitorEntry
 from ..rules.bundle_diff import BundleChange
 from .bundle_context import BundleContext
 
 REGIONAL: Final = "regional"
+
+
+def state_regional(
+    entry: MonitorEntry,
+    form: int,
+    row: MonitorRow | None,
+    before: dict[str, Any] | None,
+    after: dict[str, Any],
+) -> None:
+    """Adds the setting of a composite before and after the application."""
+    after[REGIONAL] = entry.regional
+    if row is None or before is None:
+        return
+    before[REGIONAL] = is_whole(row)
+    # Formats 1 and 2 cannot state it. Other children end it.
+    if form < FORMATS[-1] and before["config"] == after["config"]:
+        after[REGIONAL] = is_whole(row)
 
 
 def expect_regional_entries(

@@ -25,7 +25,7 @@ from ...monitors.transactions.monitor_draft import check_draft
 from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ...notifications.tables.channels import put_attached
 from ..queries import select_attached, select_stated
-from ..rules.bundle import FORMATS, Bundle, MonitorEntry
+from ..rules.bundle import Bundle, MonitorEntry
 from ..rules.bundle_default import brief_monitor
 from ..rules.bundle_diff import (
     MANAGED_BY,
@@ -52,7 +52,7 @@ from .regional_entries import (
     REGIONAL,
     expect_regional_entries,
     expect_whole,
-    is_whole,
+    state_regional,
     write_regional,
 )
 from .target_entries import select_targets_in_words, wanted_targets
@@ -122,12 +122,7 @@ async def compare_monitors(
             over = owner_change(row, applied)
         after = in_words(draft, words, place.policies)
         if entry.type == MonitorType.COMPOSITE:
-            after[REGIONAL] = entry.regional
-            if before is not None and row is not None:
-                before[REGIONAL] = is_whole(row)
-                # Formats 1 and 2 cannot state it. Other children end it.
-                if bundle.format < FORMATS[-1] and before["config"] == after["config"]:
-                    after[REGIONAL] = is_whole(row)
+            state_regional(entry, bundle.format, row, before, after)
         if row is None:
             after = brief_monitor(after)
         chosen = _channels_of(path, entry, place)
