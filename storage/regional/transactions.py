@@ -14,6 +14,7 @@ from ..accounts.tables import tenant_deletion as removals
 from ..accounts.transactions.authorize import NOT_FOUND, demand_project, demand_row, is_managed
 from ..core.key import MonitorKey
 from ..core.refusal import Refused
+from ..core.slug import free_slug
 from ..engine.keyring import Keyring
 from ..engine.pools import Tx
 from ..monitors.queries.monitors import select_monitor
@@ -108,10 +109,10 @@ async def create_any(
     refers = {"depends_on": draft.depends_on, "escalation_policy_id": draft.escalation_policy_id}
     await _lock_references_of(tx, home, draft, refers, opens_incidents=draft.auto_incident)
     together = MonitorWriteBatch(principal, edits_regional=True)
-    made = [
-        await _made(tx, together, home, member_draft(draft, region), keyring, shards[region])
-        for region in wanted
-    ]
+    made = []
+    for region in wanted:
+        member = await _with_free_slug(tx, home, member_draft(draft, region))
+        made.append(await _made(tx, together, home, member, keyring, shards[region]))
     whole = msgspec.structs.replace(composite_draft(draft, made, down), region=wanted[0])
     check_draft(whole, regions)
     uid = await _made(tx, together, home, whole, keyring, shards[wanted[0]])
@@ -149,7 +150,10 @@ async def edit_any(
     if "region" in given:
         raise Refused("invalid", "region", "use regions for a regional monitor")
     await compositions.lock_compositions_around(tx, monitor)
-    present = frozenset((await tables.select_regions_of(tx, row.org, [row.id]))[row.id])
+    present = frozenset((await tables.select_regions_of(tx, row.org, [row.id])).get(row.id, ()))
+    if not present:
+        # It was deleted while this transaction waited.
+        raise Refused(NOT_FOUND)
     shards = await _ensured(tx, (regions & set(spread.regions or ())) | present)
     parts = await _lock_parts(tx, principal, row.key)
     wanted = sorted(present) if spread.regions is None else list(spread.regions)
@@ -210,6 +214,7 @@ class _RegionalEdit:
         for region in added:
             new = member_draft(msgspec.structs.replace(draft, slug=composite.slug), region)
             check_draft(new, self.regions)
+            new = await _with_free_slug(tx, home, new)
             uids[region] = await _made(tx, together, home, new, self.keyring, self.shards[region])
         for region, row in sorted(kept.items(), key=lambda item: item[1].id):
             part = given_to_member(self.given, region)
@@ -286,6 +291,14 @@ async def _lock_references_of(
     policy = given.get("escalation_policy_id")
     await lock_policy_named(tx, home.org, home.id, policy, opens_incidents=opens_incidents)
     tx.holds_all()
+
+
+async def _with_free_slug(tx: Tx, home: ProjectRow, draft: MonitorDraft) -> MonitorDraft:
+    """Returns the draft of a member. Its slug is derived, so another monitor may have it."""
+    if draft.slug is None:
+        return draft
+    slug = free_slug(draft.slug, await monitors.select_slugs(tx, home.org, home.id))
+    return msgspec.structs.replace(draft, slug=slug)
 
 
 async def _made(

@@ -1,10 +1,13 @@
 """Settings of a project: rename, deletion after its name was typed, and the progress of it."""
 
+import re
+
 import pytest
 from uuid_utils.compat import uuid7
 
 from leadline.storage.accounts.queries import console_navigation
 from tests.support.app.cast import Api
+from tests.support.app.serving import call
 
 from ..incidents.test_incidents_screen import send
 from ..oncall.test_oncall_screen import first_line
@@ -118,3 +121,40 @@ async def test_a_deletion_lists_the_managed_objects_that_prevent_it(api: Api) ->
     assert f'<a href="/services/{service}" title="Front &lt;door&gt;">' in text
     await manage("services", "")
     assert (await send(api, path, who="org_admin", name="acme shop")).status_code == 303
+
+
+async def test_each_kind_of_managed_object_has_a_screen(api: Api) -> None:
+    policy = await api.new_policy(schedule=await api.new_schedule(await api.new_channel()))
+    route = {"matchers": 'team="x"', "escalation_policy_id": str(policy)}
+    await call(api, "PUT", f"/projects/{api.project}/alert-routes", {"routes": [route]})
+    page, series = await api.new_status_page(), await api.new_series()
+    there = f"/projects/{api.project}"
+    await api.new_monitor()
+    await api.new_service()
+    tables = (
+        "monitors",
+        "services",
+        "notification_channels",
+        "oncall_schedules",
+        "escalation_policies",
+        "alert_route_lists",
+    )
+    async with api.pool.transaction("manage") as tx:
+        for table in tables:
+            await tx.execute(f"update {table} set managed_by = 'files', bundle_uid = uid")
+        await tx.execute(
+            "insert into bundle_objects (org, project, kind, uid, managed_by, bundle_uid)"
+            " select p.org, p.id, k.kind, coalesce(k.uid, p.uid),"
+            " 'files', 'x' from projects p, (values ('project_settings', null),"
+            " ('maintenance_series', %(series)s::uuid), ('status_page', %(page)s::uuid))"
+            " as k(kind, uid) where p.uid = %(project)s",
+            page=page,
+            series=series,
+            project=api.project,
+        )
+    text = await seen(api, f"{there}/settings/delete", who="org_admin")
+    places = re.findall(r'<th scope="row"><a href="([^"]+)"', text)
+    assert len(places) >= len(tables) + 3
+    for place in places:
+        answer = await api.ask("org_admin", "GET", *place.split("?", 1)[:1])
+        assert answer.status_code == 200, place

@@ -131,3 +131,50 @@ async def test_a_bundle_does_not_change_one_part_of_people(wide: Api) -> None:
     path = f"/projects/{wide.project}/bundle/apply?take_over=true"
     refused = await call(wide, "POST", path, document, 400, who="project_admin")
     assert "is a part of a regional monitor that is not in the bundle" in refused["error"], refused
+
+
+async def test_monitors_of_people_are_not_captured(wide: Api) -> None:
+    path = f"/projects/{wide.project}/monitors"
+    for uid, entry in MEMBERS.items():
+        await call(wide, "POST", path, {**entry, "slug": uid}, 201, who="editor")
+    apply = f"/projects/{wide.project}/bundle/apply"
+    refused = await call(wide, "POST", apply, bundle(), 400, who="project_admin")
+    assert "is left to its owner" in refused["error"], refused
+    assert await parts(wide) == {"web-core": False, "web-eu": False}
+    await applied(wide, bundle(), "?take_over=true")
+    assert all((await parts(wide)).values())
+
+
+async def test_a_member_of_another_regional_monitor_is_not_taken(wide: Api) -> None:
+    await applied(wide, bundle())
+    moved = {"web2": {**WHOLE, "name": "Again"}, "web": {**WHOLE, "regional": False}}
+    apply = f"/projects/{wide.project}/bundle/apply"
+    refused = await call(wide, "POST", apply, bundle(**moved), 400, who="project_admin")
+    assert "is a part of another regional monitor" in refused["error"], refused
+
+
+async def test_an_earlier_format_keeps_the_members_equal(wide: Api) -> None:
+    await applied(wide, bundle())
+    whole = {name: one for name, one in WHOLE.items() if name != "regional"}
+    document = bundle(web=whole, **{"web-eu": {**MEMBERS["web-eu"], "retries": 2}})
+    apply = f"/projects/{wide.project}/bundle/apply"
+    refused = await call(wide, "POST", apply, {**document, "format": 1}, 400, who="project_admin")
+    assert f"{CHILDREN}: must have" in refused["error"], refused
+
+
+async def test_objectives_and_channels_of_a_regional_monitor_can_be_set(wide: Api) -> None:
+    rule = {
+        "long_window_seconds": 3_600,
+        "short_window_seconds": 300,
+        "threshold": 14.4,
+        "severity": "page",
+    }
+    for objective in (99.0, 99.5):
+        aims = {"30d": {"objective": objective, "burn_alert_enabled": True, "burn_rules": [rule]}}
+        await applied(wide, bundle(web={**WHOLE, "sla_targets": aims, "channels": []}))
+    await call(wide, "POST", f"/projects/{wide.project}/bundle/release", who="project_admin")
+    web = (await monitors(wide))["web"]["id"]
+    channel = {"channel_id": str(await wide.new_channel())}
+    await call(wide, "POST", f"/monitors/{web}/notifications", channel, 204, who="editor")
+    target = {"window": "7d", "objective": 99.0}
+    await call(wide, "PUT", f"/monitors/{web}/sla-target", target, who="editor")

@@ -163,6 +163,17 @@ async def test_all_regions_can_be_replaced(wide: Api) -> None:
     assert len(await parts(wide)) == 4
 
 
+async def test_a_taken_slug_gets_a_number(wide: Api) -> None:
+    made = await make(wide, slug="front", regions=["core", "attic"])
+    body = {"name": "Front cellar", "type": "push", "slug": "front-cellar"}
+    status, _ = await ask(wide, "POST", f"/projects/{wide.project}/monitors", body)
+    assert status == 201
+    given = {"regions": ["core", "attic", "cellar"]}
+    status, whole = await ask(wide, "PATCH", f"/monitors/{made['id']}", given)
+    assert status == 200, whole
+    assert "front-cellar-2" in await parts(wide)
+
+
 async def test_a_part_cannot_be_changed_alone(wide: Api) -> None:
     made = await make(wide, regions=["core", "attic"])
     member = (await parts(wide))["shop-core"]
@@ -200,6 +211,18 @@ async def test_it_is_deleted_with_its_parts_unless_something_uses_one(wide: Api)
     assert await parts(wide) == {}
     deleted = await wide.rows("select count(*) from audit_entries where action = 'monitor.delete'")
     assert deleted == [(4,)]
+
+
+async def test_members_without_their_composite_are_ordinary(wide: Api) -> None:
+    """A process of the version before deletes the composite alone."""
+    made = await make(wide, regions=["core", "attic"])
+    async with wide.pool.transaction("delete") as tx:
+        await tx.execute("delete from monitors where uid = %(uid)s::uuid", uid=made["id"])
+    member = (await parts(wide))["shop-core"]
+    assert "regional_monitor_id" not in member
+    status, _ = await ask(wide, "PATCH", f"/monitors/{member['id']}", {"name": "Alone"})
+    assert status == 200
+    assert (await ask(wide, "DELETE", f"/monitors/{member['id']}"))[0] == 204
 
 
 async def test_an_action_on_a_selection_changes_all_parts_together(wide: Api) -> None:

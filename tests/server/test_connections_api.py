@@ -28,7 +28,7 @@ def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """The OpenAPI document is a large text."""
     document = {"text": "x" * ANSWER_BYTES}
-    monkeypatch.setattr("leadline.http.server.route_table._document", lambda: document)
+    monkeypatch.setattr("leadline.http.server.route_table._document", lambda *_: document)
 
 
 async def opened(port: int) -> trio.SocketStream:

@@ -26,11 +26,11 @@ def test_the_first_monitor_goes_up_then_down_live_with_the_reason(
     page = open_page("/", cookie="")
     expect(page).to_have_url(re.compile("/sign-in"))
     page.get_by_label("E-mail").fill("admin@localhost")
-    page.get_by_label("Password").fill("not this one")
+    page.get_by_label("Password", exact=True).fill("not this one")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_have_text("E-mail or password is wrong.")
     expect(page.get_by_label("E-mail")).to_have_value("admin@localhost")
-    page.get_by_label("Password").fill(leadline.password)
+    page.get_by_label("Password", exact=True).fill(leadline.password)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("No monitors yet")
 
@@ -146,7 +146,7 @@ def test_a_typed_password_is_used_by_the_test_and_kept_for_saving(
     page.get_by_label("Name", exact=True).fill("With a password")
     page.get_by_text("http settings").click()
     page.get_by_label("Auth mode").select_option("basic")
-    page.get_by_label("Username").fill("u")
+    page.get_by_label("Username", exact=True).fill("u")
     page.get_by_role("button", name="Test", exact=True).click()
     expect(page.get_by_label("Password", exact=True)).to_have_attribute("aria-invalid", "true")
     page.get_by_label("Password", exact=True).fill("typed")
@@ -218,7 +218,7 @@ def test_a_stored_secret_is_never_shown_and_a_blank_field_keeps_it(
     expect(page.get_by_label("Password", exact=True)).to_have_attribute(
         "placeholder", re.compile("Stored")
     )
-    page.get_by_label("Username").fill("other")
+    page.get_by_label("Username", exact=True).fill("other")
     page.get_by_role("button", name="Save", exact=True).last.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Guarded")
     config = leadline.api("GET", f"/monitors/{monitor}")["config"]
@@ -483,7 +483,7 @@ def test_sign_out_leads_to_the_sign_in_and_foreign_next_is_ignored(
 ) -> None:
     page = open_page("/sign-in?next=https://elsewhere.test/", cookie="")
     page.get_by_label("E-mail").fill("admin@localhost")
-    page.get_by_label("Password").fill(leadline.password)
+    page.get_by_label("Password", exact=True).fill(leadline.password)
     page.get_by_role("button", name="Sign in").click()
     expect(page).to_have_url(f"{leadline.url}/projects/{project}")
     page.locator("details.me summary").click()

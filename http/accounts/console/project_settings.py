@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ....storage.accounts.rows import ManagedObject
 from ....storage.accounts.transactions.edit_project import EDIT
 from ....storage.core.refusal import Refused
 from ....storage.retirement.transactions.delete_tenant import DELETE_PROJECT, managed_in_project
@@ -23,6 +24,18 @@ from ..schemas.organizations import DeletionCounts, Operation, Rename
 
 # Managed objects that the screen of a deletion names.
 MANAGED_SHOWN: Final = 20
+# The screen of a managed object, by its kind.
+_PLACES: Final = {
+    "monitor": "/monitors/{uid}",
+    "service": "/services/{uid}",
+    "channel": "/projects/{project}/channels",
+    "schedule": "/projects/{project}/on-call?schedule={uid}",
+    "escalation policy": "/escalation-policies/{uid}/edit",
+    "alert routes": "/projects/{project}/alert-routes",
+    "status page": "/projects/{project}/status-pages/{uid}",
+    "maintenance series": "/projects/{project}/maintenance",
+    "project settings": "/projects/{project}/settings/general",
+}
 _WORDS: Final = (
     ("monitors", "monitor", ""),
     ("services", "service", ""),
@@ -113,12 +126,16 @@ async def _managed(ask: Request) -> Response | None:
         status=409 if ask.method == "POST" else 200,
         frame=await _frame(ask),
         project=await api.read(ask),
-        managed=found,
+        managed=[(one, _place(ask, one)) for one in found],
         more=found[0].many - len(found),
         many=count(found[0].many, "object is", "objects are"),
         deleted=(),
         said=ProjectFormResult(),
     )
+
+
+def _place(ask: Request, one: ManagedObject) -> str:
+    return _PLACES[one.kind].format(uid=one.uid, project=ask.ids["projectID"])
 
 
 async def _deletion(ask: Request, said: ProjectFormResult) -> Response:

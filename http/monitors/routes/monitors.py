@@ -145,6 +145,8 @@ async def test(ask: Request) -> TestResult:
     """Runs a check once in its region, without storing it."""
     async with ask.context.pool.transaction("read_monitor_defaults", read_only=True) as tx:
         draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
+    if ask.body.regions:
+        draft = msgspec.structs.replace(draft, region=ask.body.regions[0])
     if draft.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
         raise Problem(f"type: {draft.type} cannot be tested")
     assert ask.scope is not None

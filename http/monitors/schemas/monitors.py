@@ -58,7 +58,10 @@ class CreateMonitor(_NewFields, frozen=True, kw_only=True):
 
 
 class TestMonitor(CreateMonitor, frozen=True, kw_only=True):
-    """A monitor that is tested and not saved; it needs no name."""
+    """A monitor that is tested and not saved; it needs no name.
+
+    With `regions` it is tested in the first one.
+    """
 
     # Not a test class.
     __test__ = False

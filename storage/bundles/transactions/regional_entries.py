@@ -18,7 +18,8 @@ from ...regional import tables
 from ...regional.rules import is_member, spread_faults
 from ..rules.bundle import FORMATS, Bundle, MonitorEntry
 from ..rules.bundle_diff import BundleChange
-from .bundle_context import BundleContext
+from ..rules.bundle_owner import is_left
+from .bundle_context import ApplySource, BundleContext
 
 REGIONAL: Final = "regional"
 
@@ -29,36 +30,58 @@ def state_regional(
     row: MonitorRow | None,
     before: dict[str, Any] | None,
     after: dict[str, Any],
-) -> None:
-    """Adds the setting of a composite before and after the application."""
+) -> bool:
+    """Adds the setting of a composite before and after the application. Returns the latter."""
     after[REGIONAL] = entry.regional
-    if row is None or before is None:
-        return
-    before[REGIONAL] = is_whole(row)
-    # Formats 1 and 2 cannot state it. Other children end it.
-    if form < FORMATS[-1] and before["config"] == after["config"]:
-        after[REGIONAL] = is_whole(row)
+    if row is not None and before is not None:
+        before[REGIONAL] = is_whole(row)
+        # Formats 1 and 2 cannot state it. Other children end it.
+        if form < FORMATS[-1] and before["config"] == after["config"]:
+            after[REGIONAL] = is_whole(row)
+    return bool(after[REGIONAL])
 
 
 def expect_regional_entries(
-    bundle: Bundle, drafts: Mapping[str, MonitorDraft], own: Mapping[str, UUID]
+    wholes: Iterable[str],
+    drafts: Mapping[str, MonitorDraft],
+    own: Mapping[str, UUID],
+    rows: Mapping[str, MonitorRow],
+    applied: ApplySource,
 ) -> None:
-    """Checks the entries with `regional`. `own` are the ids of all entries.
+    """Checks the regional monitors after the application. `own` are the ids of all entries.
+
+    `wholes` are the uids of their composites.
 
     Raises:
         Refused invalid with the entry and its field.
     """
-    by_id = {own[uid]: draft for uid, draft in drafts.items()}
+    uids = {key: uid for uid, key in own.items()}
     taken: set[UUID] = set()
-    for uid, entry in bundle.monitors.items():
-        if not entry.regional:
+    for uid in wholes:
+        whole = rows.get(uid)
+        if whole is not None and is_left(whole, applied):
             continue
         config = drafts[uid].config
         children = [UUID(text) for text in config["children"]]
-        members = [by_id[child] for child in children if child in by_id]
-        if wrong := _fault(config, children, members, taken):
+        members = {uids[child]: drafts[uids[child]] for child in children if child in uids}
+        wrong = _fault(config, children, list(members.values()), taken)
+        wrong = wrong or _capture(whole, [rows[one] for one in members if one in rows], applied)
+        if wrong:
             raise Refused("invalid", f"monitors.{uid}.{wrong[0]}", wrong[1])
         taken.update(children)
+
+
+def _capture(
+    whole: MonitorRow | None, members: Iterable[MonitorRow], applied: ApplySource
+) -> tuple[str, str] | None:
+    """Returns the fault of a member that belongs to people or to another regional monitor."""
+    for row in members:
+        if is_left(row, applied):
+            rule = "must be monitors that the bundle creates or takes over"
+            return "config.children", f"{rule}: {row.slug} is left to its owner"
+        if row.regional_of is not None and (whole is None or row.regional_of != whole.id):
+            return "config.children", f"{row.slug} is a part of another regional monitor"
+    return None
 
 
 def _fault(

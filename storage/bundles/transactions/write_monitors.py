@@ -109,6 +109,7 @@ async def compare_monitors(
         {uid: by_uid[one.uid] for uid, one in place.mine.items()},
         {uid: by_uid[one.uid] for uid, one in orphans.items()},
     )
+    regional: list[str] = []
     wholes = {row.id for row in found.rows.values() if row.type == MonitorType.COMPOSITE}
     for number, (uid, entry) in enumerate(bundle.monitors.items()):
         if number % _BREATH == 0:
@@ -121,8 +122,10 @@ async def compare_monitors(
             before = in_words(present_draft(row, place, terms.keyring), words, place.policies)
             over = owner_change(row, applied)
         after = in_words(draft, words, place.policies)
-        if entry.type == MonitorType.COMPOSITE:
-            state_regional(entry, bundle.format, row, before, after)
+        if entry.type == MonitorType.COMPOSITE and state_regional(
+            entry, bundle.format, row, before, after
+        ):
+            regional.append(uid)
         if row is None:
             after = brief_monitor(after)
         chosen = _channels_of(path, entry, place)
@@ -149,7 +152,7 @@ async def compare_monitors(
             expect_whole(path, row, wholes, change)
         found.changes.append(change)
     own = {uid: row.uid for uid, row in found.rows.items()} | place.coming
-    expect_regional_entries(bundle, found.drafts, own)
+    expect_regional_entries(regional, found.drafts, own, found.rows, applied)
     for uid, row in found.orphans.items():
         fields = [FieldChange(name="enabled", from_=True, to=False)] if row.enabled else []
         change = BundleChange(kind="monitor", uid=uid, action=BundleAction.ORPHAN, fields=fields)

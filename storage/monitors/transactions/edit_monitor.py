@@ -27,7 +27,7 @@ from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_canonical_config
 from .create_monitor import common_values
 from .expect_capabilities import expect_capabilities
-from .lock_monitor import REGIONAL, demand_monitor, expect_unmanaged_monitor
+from .lock_monitor import REGIONAL, demand_monitor, expect_no_part, expect_unmanaged_monitor
 from .lock_references import expect_referred_key, lock_references
 from .monitor_audit import audited
 from .monitor_draft import check_draft, expect_no_circle, has_moved, lock_dependencies, term_of
@@ -80,6 +80,7 @@ async def edit_monitor(
         await schedules.ensure_shard(tx, 0, region, tx.now)
     before = await demand_monitor(tx, principal, EDIT, monitor)
     expect_unmanaged_monitor(principal, before)
+    expect_no_part(before)
     together = MonitorWriteBatch(principal)
     await edit_held(tx, together, before, given, keyring, regions)
     if "depends_on" in given:

@@ -21,12 +21,20 @@ async def demand_monitor(
 
 
 def expect_unmanaged_monitor(principal: Principal, row: MonitorRow) -> None:
-    """Refuses an edit of a managed monitor, which the file would undo, and of a part of another.
+    """Refuses an edit of a managed monitor, because the file would undo it.
 
     Raises:
-        Refused managed_by_file, regional_monitor.
+        Refused managed_by_file.
+    """
+    if is_managed(principal, row.managed_by, row.orphaned_at):
+        raise Refused("managed_by_file")
+
+
+def expect_no_part(row: MonitorRow) -> None:
+    """Refuses an edit of one part of a regional monitor.
+
+    Raises:
+        Refused regional_monitor.
     """
     if row.regional_of is not None:
         raise Refused(REGIONAL)
-    if is_managed(principal, row.managed_by, row.orphaned_at):
-        raise Refused("managed_by_file")

@@ -20,7 +20,7 @@ from ...monitors.rules.composite import CompositeMode
 from ...monitors.rules.monitor import MonitorType
 from ...monitors.tables import compositions, monitors
 from ...monitors.tables.monitors import lock_shared_monitors
-from ...monitors.transactions.lock_monitor import expect_unmanaged_monitor
+from ...monitors.transactions.lock_monitor import expect_no_part, expect_unmanaged_monitor
 from ...monitors.transactions.monitor_audit import target_of
 from ...oncall.queries.escalation_policies import select_policy_uids
 from ...services.rows import ServiceRow
@@ -60,6 +60,7 @@ async def convert_composite(
         key = ServiceKey((before.org, before.superseded_by))
         return Converted((await services.select_services(tx, [key]))[key], before, already=True)
     expect_unmanaged_monitor(principal, before)
+    expect_no_part(before)
     # An edit of the children takes the same lock.
     await compositions.lock_compositions_around(tx, monitor)
     config = msgspec.json.decode(before.config)

@@ -11,7 +11,11 @@ from ...engine.pools import Tx
 from ...monitors.rows import MonitorRow
 from ...monitors.tables import compositions, monitors
 from ...monitors.transactions.edit_monitor import EDIT
-from ...monitors.transactions.lock_monitor import demand_monitor, expect_unmanaged_monitor
+from ...monitors.transactions.lock_monitor import (
+    demand_monitor,
+    expect_no_part,
+    expect_unmanaged_monitor,
+)
 from ...monitors.transactions.monitor_audit import target_of
 from ...results.transactions.delete_history import delete_history_of
 from ...scheduling.tables import schedule_edits
@@ -31,6 +35,7 @@ async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
     await compositions.lock_compositions_around(tx, monitor)
     row = await demand_monitor(tx, principal, EDIT, monitor, to_delete=True)
     expect_unmanaged_monitor(principal, row)
+    expect_no_part(row)
     await expect_unused(tx, row)
     await remove_monitor(tx, row)
     await audit(tx, principal, row.org, "monitor.delete", target_of(row))

@@ -19,7 +19,11 @@ from ...monitors.queries import monitors as monitors_queries
 from ...monitors.rows import MonitorRow
 from ...monitors.tables import compositions, monitors
 from ...monitors.transactions.edit_monitor import edit_held, retire_held
-from ...monitors.transactions.lock_monitor import demand_monitor, expect_unmanaged_monitor
+from ...monitors.transactions.lock_monitor import (
+    demand_monitor,
+    expect_no_part,
+    expect_unmanaged_monitor,
+)
 from ...monitors.transactions.monitor_audit import target_of
 from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ...services.tables import services
@@ -50,6 +54,7 @@ async def set_successor(
     await monitors.lock_monitors_of(tx, before.org, [before.id])
     row = await _again(tx, monitor)
     expect_unmanaged_monitor(principal, row)
+    expect_no_part(row)
     if successor is None and row.retired_at is not None:
         raise Refused("retired")
     if successor == row.superseded_by:
@@ -70,6 +75,7 @@ async def retire(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
     await compositions.lock_compositions_around(tx, monitor)
     before = await demand_monitor(tx, principal, EDIT, monitor)
     expect_unmanaged_monitor(principal, before)
+    expect_no_part(before)
     if before.retired_at is not None:
         return before
     if before.superseded_by is None:
@@ -99,6 +105,7 @@ async def reactivate(
     await compositions.lock_compositions_around(tx, monitor, only_composites=True)
     before = await demand_monitor(tx, principal, EDIT, monitor)
     expect_unmanaged_monitor(principal, before)
+    expect_no_part(before)
     if before.retired_at is None:
         raise Refused("not_retired")
     await monitors.reactivate_monitor(tx, before.org, before.id)
