@@ -6,6 +6,7 @@ import ssl
 import pytest
 import trustme
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519, rsa, x25519
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -62,9 +63,9 @@ def _rsa(*numbers: int) -> str:
     return _pem("RSA PRIVATE KEY", _der(0x30, b"".join(map(_integer, numbers))))
 
 
-def _spelt(key: object, form: PrivateFormat = _PKCS8, passphrase: bytes = b"") -> str:
+def _spelt(key: PrivateKeyTypes, form: PrivateFormat = _PKCS8, passphrase: bytes = b"") -> str:
     lock = BestAvailableEncryption(passphrase) if passphrase else NoEncryption()
-    return key.private_bytes(Encoding.PEM, form, lock).decode()  # type: ignore[attr-defined]
+    return key.private_bytes(Encoding.PEM, form, lock).decode()
 
 
 EC = ec.generate_private_key(ec.SECP256R1())
