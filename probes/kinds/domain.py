@@ -6,18 +6,20 @@ the state of the domain is unknown: such a run has no result.
 
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from time import monotonic, time
+from time import time
 from typing import Final
 
 from ..check.check import Check
 from ..check.condition import DAY_US
 from ..check.condition_evaluation import ProbeValues
+from ..check.cpu_meter import current_meter
 from ..check.failure import LocalFailure, TargetFailure
 from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
 from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
 from ..check.rdap_domain import NotADomain, is_unregistered, read_domain
 from ..check.rdap_servers import server_of
+from ..check.rdap_traffic import RdapAnswer
 from ..check.result import FailureClass, UnknownReason
 from ..check.target import BadTarget, Url, read_host, read_url
 from ..net.egress import Egress
@@ -29,7 +31,6 @@ ANSWER_BYTES_MOST: Final = 256 * 1024
 REDIRECTS: Final = 3
 # Bounds of the pause after a server has limited its clients. It states the pause itself.
 REST_SECONDS: Final = (60.0, 3_600.0)
-RESTING_MOST: Final = 1_000
 _LIMITED: Final = frozenset({429, 503})
 
 
@@ -75,25 +76,38 @@ SPEC = Spec(
 
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     domain = read_host(check.target)
-    response = await _asked(reach, _url(check.text("rdap_url") or server_of(domain), domain), watch)
-    if response.status == 404 and is_unregistered(
-        response.body, response.headers.get("content-type", "")
-    ):
-        raise TargetFailure(FailureClass.DOMAIN_UNREGISTERED, response.status)
-    if not 200 <= response.status <= 299 or not response.whole:
-        raise LocalFailure(UnknownReason.RDAP_UNAVAILABLE)
-    try:
-        found = read_domain(response.body, domain)
-    except NotADomain:
-        raise LocalFailure(UnknownReason.RDAP_UNAVAILABLE) from None
+    url = _url(check.text("rdap_url") or server_of(domain), domain)
+    answer = shared = reach.rdap.answer(str(url))
+    if answer is None:
+        answer = await _answer(reach, url, domain, watch)
+        reach.rdap.keep(str(url), answer)
+    found = answer.facts
+    if found is None:
+        raise TargetFailure(FailureClass.DOMAIN_UNREGISTERED, answer.code)
     days = check.config.get("warn_days")
     return Observation(
         ProbeValues(connected=True, result="\n".join(found.statuses), body=found.body),
-        code=response.status,
+        code=answer.code,
         failure=FailureClass.EXPIRY_UNKNOWN if found.expires_at is None else None,
+        took_us=shared.took_us if shared else None,
         domain_ends_at=found.expires_at,
         domain_left_us_least=(days if isinstance(days, int) else WARN_DAYS) * DAY_US,
     )
+
+
+async def _answer(reach: Egress, url: Url, domain: str, watch: Stopwatch) -> RdapAnswer:
+    response = await _asked(reach, url, watch)
+    code, took_us = response.status, watch.elapsed_us()
+    if response.status == 404 and is_unregistered(
+        response.body, response.headers.get("content-type", "")
+    ):
+        return RdapAnswer(None, code, took_us)
+    if not 200 <= response.status <= 299 or not response.whole:
+        raise LocalFailure(UnknownReason.RDAP_UNAVAILABLE)
+    try:
+        return RdapAnswer(read_domain(response.body, domain), code, took_us)
+    except NotADomain:
+        raise LocalFailure(UnknownReason.RDAP_UNAVAILABLE) from None
 
 
 async def _asked(reach: Egress, url: Url, watch: Stopwatch) -> HttpResponse:
@@ -111,10 +125,10 @@ async def _asked(reach: Egress, url: Url, watch: Stopwatch) -> HttpResponse:
         body_bytes_most=ANSWER_BYTES_MOST,
     )
     watch.stands_for = UnknownReason.RDAP_UNAVAILABLE
-    is_first = True
+    is_first, meter = True, current_meter()
     for _ in range(REDIRECTS + 1):
         origin = request.url.origin
-        if reach.resting.get(origin, 0.0) > monotonic():
+        if not reach.rdap.admits(meter.org if meter else 0, origin):
             raise LocalFailure(UnknownReason.RATE_LIMITED)
         try:
             # One hop: the next origin is looked at first.
@@ -146,9 +160,7 @@ def _rest(reach: Egress, origin: tuple[str, str, int], response: HttpResponse) -
     """Keeps this process from asking the server for a time: all monitors share its limit."""
     least, most = REST_SECONDS
     seconds = min(max(retry_after_seconds(response.headers.get("retry-after", "")), least), most)
-    if len(reach.resting) >= RESTING_MOST:
-        reach.resting.pop(next(iter(reach.resting)))
-    reach.resting[origin] = monotonic() + seconds
+    reach.rdap.rest(origin, seconds)
 
 
 def retry_after_seconds(stated: str) -> float:

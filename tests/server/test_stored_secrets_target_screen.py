@@ -86,7 +86,7 @@ async def test_a_stored_secret_is_not_sent_to_another_target(api: Api, way: str,
 
 CHAIN, KEY = pems(trustme.CA().issue_cert("leadline.example"))
 HEADER = {"headers": {"Authorization": PASSWORD}}
-OPTIONS = {
+OPTIONS: dict[str, dict[str, Any]] = {
     "proxy": {
         "proxy_url": "http://proxy.example:3128",
         "proxy_username": "watcher",

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -14,9 +15,16 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.probes.check import rdap_traffic
 from leadline.probes.check.check import validate
 from leadline.probes.check.rdap_domain import DomainFacts, NotADomain, read_domain
 from leadline.probes.check.rdap_servers import SERVERS, server_of
+from leadline.probes.check.rdap_traffic import (
+    ASKED_SECONDS,
+    SHARED_SECONDS,
+    RdapAnswer,
+    RdapTraffic,
+)
 from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.check.target import read_url
 from leadline.probes.kinds.domain import retry_after_seconds
@@ -127,6 +135,7 @@ async def test_conditions_read_what_the_registry_says(prober: Prober, rdap: Regi
     assert late.failed is not None
     assert late.failed.text.startswith("[DOMAIN_EXPIRY] > 60d (19 d")
     rdap.says(document(None))
+    prober = prober.with_(rdap=RdapTraffic())
     unknown = await prober.check("domain", DOMAIN, "[DOMAIN_EXPIRY] > 1d", rdap_url=rdap.url)
     assert unknown.failed is not None
     assert unknown.failed.text == "[DOMAIN_EXPIRY] > 1d (no value)"
@@ -205,7 +214,7 @@ async def test_a_server_that_limits_its_clients_is_left_alone(
         assert result.outcome is RunOutcome.UNKNOWN
     assert len(rdap.heads) == 1
     # Another server is not affected.
-    (until,) = prober.reach.resting.values()
+    (until,) = prober.reach.rdap.resting.values()
     assert until > 0
 
 
@@ -225,7 +234,74 @@ async def test_the_server_that_limits_its_clients_rests(
         first.says(document())
         result = await prober.check("domain", DOMAIN, rdap_url=first.url)
     assert result.outcome is RunOutcome.UP
-    assert list(prober.reach.resting) == [read_url(other.url).origin]
+    assert list(prober.reach.rdap.resting) == [read_url(other.url).origin]
+
+
+async def test_an_answer_is_shared_for_some_minutes(
+    prober: Prober, rdap: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rdap.says(document(20))
+    first = await prober.check("domain", DOMAIN, rdap_url=rdap.url)
+    again = await prober.check("domain", DOMAIN, "[DOMAIN_EXPIRY] > 19d", rdap_url=rdap.url)
+    assert first.msg == down(FailureClass.DOMAIN_EXPIRING)
+    assert (again.outcome, again.code) == (RunOutcome.UP, 200)
+    rdap.says({}, "404 Not Found")
+    for _ in range(2):
+        gone = await prober.check("domain", "other.example", rdap_url=rdap.url)
+        assert gone.msg == message(FailureClass.DOMAIN_UNREGISTERED, "other.example")
+    assert len(rdap.heads) == 2
+    monkeypatch.setattr(rdap_traffic, "monotonic", lambda: monotonic() + SHARED_SECONDS)
+    gone = await prober.check("domain", DOMAIN, rdap_url=rdap.url)
+    assert gone.msg == down(FailureClass.DOMAIN_UNREGISTERED)
+
+
+async def test_a_failure_is_neither_shared_nor_repeated(prober: Prober, rdap: Registry) -> None:
+    rdap.says({}, "500 Internal Server Error")
+    await prober.check("domain", DOMAIN, rdap_url=rdap.url, retries=5)
+    assert len(rdap.heads) == 1
+    rdap.says(document())
+    result = await prober.check("domain", DOMAIN, rdap_url=rdap.url)
+    assert result.outcome is RunOutcome.UP
+    faults = validate("domain", "example.com", None, {}, [], retries=1, interval_seconds=3_600)
+    assert [fault.field for fault in faults] == ["retries"]
+
+
+async def test_an_organization_has_its_part_of_a_server(
+    prober: Prober, rdap: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rdap_traffic, "ASKED_MOST", 1)
+    rdap.says({}, "404 Not Found")
+    for name, reason in (("a.example", None), ("b.example", UnknownReason.RATE_LIMITED)):
+        result = await prober.check("domain", name, rdap_url=rdap.url)
+        assert result.unknown_reason is reason
+    assert len(rdap.heads) == 1
+    traffic = prober.reach.rdap
+    origin = read_url(rdap.url).origin
+    # Another organization, and a later minute.
+    assert traffic.admits(2, origin)
+    assert not traffic.admits(2, origin)
+    monkeypatch.setattr(rdap_traffic, "monotonic", lambda: monotonic() + ASKED_SECONDS)
+    assert traffic.admits(2, origin)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=60))
+def test_what_is_kept_of_servers_is_bounded(asked: list[tuple[int, int]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for bound in ("ASKED_MOST", "COUNTS_MOST", "ANSWERS_MOST", "RESTING_MOST"):
+            patch.setattr(rdap_traffic, bound, 3)
+        traffic = RdapTraffic()
+        for org, number in asked:
+            origin = ("https", "rdap.example", number)
+            traffic.admits(org, origin)
+            traffic.keep(str(number), RdapAnswer(None, org, 0))
+            found = traffic.answer(str(number))
+            assert found is not None
+            assert found.code == org
+            if org == 0:
+                traffic.rest(origin, 60)
+                assert not traffic.admits(org, origin)
+        for kept in (traffic.resting, traffic._answers, traffic._counts):
+            assert len(kept) <= 3
 
 
 def test_a_retry_after_is_a_number_or_a_date() -> None:
@@ -278,6 +354,7 @@ async def test_redirects_stay_on_https(prober: Prober, rdap: Registry) -> None:
     result = await prober.check("domain", DOMAIN, rdap_url=rdap.url)
     assert result.outcome is RunOutcome.UP
     plain = there.replace("https", "http")
+    prober = prober.with_(rdap=RdapTraffic())
     rdap.responses = [answer(b"", "302 Found", f"location: {plain}")]
     result = await prober.check("domain", DOMAIN, rdap_url=rdap.url)
     assert result.unknown_reason is UnknownReason.RDAP_UNAVAILABLE
