@@ -69,7 +69,7 @@ TROUBLES: Final = {
     UnknownReason.BAD_SECRET: "a secret contains characters that the protocol does not allow",
     UnknownReason.DECRYPT_FAILED: "its secrets cannot be decrypted with the configured keys",
     UnknownReason.CARRIER_TOO_OLD: "the agent is too old for this monitor type",
-    UnknownReason.RATE_LIMITED: "the RDAP server limits its clients",
+    UnknownReason.RATE_LIMITED: "the requests to the RDAP server are limited",
     UnknownReason.RDAP_UNAVAILABLE: "the RDAP server gives no answer",
     UnknownReason.PROBE_BUG: "internal error in the check; see the log",
 }

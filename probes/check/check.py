@@ -140,7 +140,8 @@ def make_check(
         method=method or DEFAULT_METHOD,
         config=spec.read(config)[0] if spec else dict(config),
         conditions=tuple(parse(text) for text in conditions),
-        retries=retries,
+        # An older version may have stored some for a domain.
+        retries=0 if kind == MonitorType.DOMAIN else retries,
         timeout_seconds=timeout_seconds,
         interval_seconds=interval_seconds,
         secrets=dict(secrets or {}),
@@ -210,6 +211,8 @@ def _time_faults(kind: str, retries: int, timeout: int, interval: int) -> list[S
     elif canary and retries:
         # A submission that has a response is never repeated.
         faults.append(SpecFault("retries", "must be 0, as a transaction is made once a run"))
+    elif kind == MonitorType.DOMAIN and retries:
+        faults.append(SpecFault("retries", "must be 0, as a registry limits its clients"))
     if not least <= interval <= most:
         faults.append(SpecFault("interval_seconds", f"must be {least} to {most}"))
     if not 1 <= timeout <= longest:

@@ -14,16 +14,16 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
 )
+from cryptography.x509.oid import PublicKeyAlgorithmOID
 
 from .check import Check
 from .credentials import CredentialEncoding, demanded_secret
 from .failure import TargetFailure
 from .monitor_spec import Config, Field, FieldType, SpecFault
+from .private_key import KEY_LONGEST, NO_KEY, PASSPHRASE, BadKey, certificate_blocks, private_block
 from .result import FailureClass
 
 CERTIFICATES_LONGEST = 32_768
-# A key of RSA with 8 192 bits has 6 400 characters.
-KEY_LONGEST = 8_192
 # Section of the form.
 GROUP = "Client certificate"
 
@@ -51,6 +51,14 @@ CLIENT_KEY_REF = Field(
     group=GROUP,
 )
 CLIENT_CERTIFICATE_FIELDS = (CLIENT_CERT, CLIENT_KEY, CLIENT_KEY_REF)
+_KINDS = frozenset(
+    {
+        PublicKeyAlgorithmOID.RSAES_PKCS1_v1_5,
+        PublicKeyAlgorithmOID.EC_PUBLIC_KEY,
+        PublicKeyAlgorithmOID.ED25519,
+        PublicKeyAlgorithmOID.ED448,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,16 @@ class ClientCertificate:
 
     certificates: str
     key: str = field(repr=False)
+
+    @property
+    def pem(self) -> str:
+        """Returns the key and the chain, and nothing that OpenSSL would read besides.
+
+        Raises: `BadKey`.
+        """
+        if len(self.certificates) > CERTIFICATES_LONGEST:
+            raise BadKey("is too long")
+        return private_block(self.key) + certificate_blocks(self.certificates)
 
 
 def certificate_faults(target: str, config: Config) -> list[SpecFault]:
@@ -87,28 +105,40 @@ def certificate_faults(target: str, config: Config) -> list[SpecFault]:
 
 def is_certificate(text: str) -> bool:
     try:
-        return bool(x509.load_pem_x509_certificates(text.encode()))
+        return bool(_read_chain(text))
     except ValueError:
         return False
+
+
+def _read_chain(text: str) -> list[x509.Certificate]:
+    """Raises: `ValueError` if the text is no chain."""
+    if len(text) > CERTIFICATES_LONGEST:
+        raise ValueError("too long")
+    return x509.load_pem_x509_certificates(certificate_blocks(text).encode())
 
 
 def key_fault(chain: str, key: str) -> str:
     """Returns the fault of a key, or "" if it belongs to the first certificate of a chain.
 
-    The primes of a key are not tested, which would take a second: OpenSSL does not test them.
+    The primes of a key are not tested, which would take a second: OpenSSL does not test them. Its
+    kind and size are read first, so that the event loop is not blocked.
     """
     try:
         private = load_pem_private_key(
-            key.encode(), password=None, unsafe_skip_rsa_key_validation=True
+            private_block(key).encode(), password=None, unsafe_skip_rsa_key_validation=True
         )
         own = private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    except BadKey as bad:
+        return str(bad)
     except TypeError:
-        return "has a passphrase: it must be stored without one"
+        return PASSPHRASE
     except (ValueError, UnsupportedAlgorithm):
-        return "is not a private key in PEM"
+        return NO_KEY
     try:
-        first = x509.load_pem_x509_certificates(chain.encode())[0].public_key()
-        other = first.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        first = _read_chain(chain)[0]
+        if first.public_key_algorithm_oid not in _KINDS:
+            return "belongs to a certificate of an unknown kind"
+        other = first.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     except (ValueError, UnsupportedAlgorithm):
         return "belongs to a certificate of an unknown kind"
     return "" if own == other else "is not the key of client_cert"
@@ -138,7 +168,7 @@ def _identity(check: Check) -> _Identity:
     chain = check.text("client_cert")
     key = demanded_secret(check, "client_key", CredentialEncoding.COUNTED)
     try:
-        ends_at = x509.load_pem_x509_certificates(chain.encode())[0].not_valid_after_utc.timestamp()
+        ends_at = _read_chain(chain)[0].not_valid_after_utc.timestamp()
     except ValueError:
         # The handshake reports it.
         ends_at = float("inf")

@@ -5,23 +5,30 @@ from time import perf_counter_ns
 from .failure import LocalFailure, TargetFailure
 from .result import FailureClass, Phases, ProbePhase, UnknownReason
 
+# Share of the time of an attempt from which another party than the target is late.
+LATE_SHARE = 0.1
+
 
 class Stopwatch:
     """Timer of consecutive phases. A repeated phase (a redirect) adds up.
 
     `stands_for` is the class of a deadline that passes before the target is contacted, or the
-    reason for which such a run has no result. It is None while the target is contacted.
+    reason for which such a run has no result. It is None while the target is contacted. The time of
+    each class is summed, since it is missing to the target.
     `waits_for` is the timer of a token request that another run makes, if any.
     """
 
     __slots__ = (
         "_began_ns",
         "_current",
+        "_first_ns",
         "_since_ns",
         "_spent_ns",
+        "_stands_for",
+        "_stood_ns",
+        "_stood_since_ns",
         "place",
         "resolver_alive",
-        "stands_for",
         "waits_for",
     )
 
@@ -31,20 +38,47 @@ class Stopwatch:
         self.resolver_alive = False
         # Shown in messages instead of the target's host: the current step of a scenario.
         self.place = ""
-        self.stands_for: FailureClass | UnknownReason | None = None
         self.waits_for: Stopwatch | None = None
-        self._began_ns = perf_counter_ns()
+        self._stands_for: FailureClass | UnknownReason | None = None
+        self._stood_ns: dict[FailureClass, int] = {}
+        self._began_ns = self._first_ns = self._stood_since_ns = perf_counter_ns()
         self._spent_ns: dict[ProbePhase, int] = {}
         self._current: ProbePhase | None = None
         self._since_ns = 0
 
+    @property
+    def stands_for(self) -> FailureClass | UnknownReason | None:
+        return self._stands_for
+
+    @stands_for.setter
+    def stands_for(self, party: FailureClass | UnknownReason | None) -> None:
+        now, before = perf_counter_ns(), self._stands_for
+        if isinstance(before, FailureClass):
+            stood = now - self._stood_since_ns
+            self._stood_ns[before] = self._stood_ns.get(before, 0) + stood
+        self._stands_for, self._stood_since_ns = party, now
+
     def restart(self) -> None:
-        """Begins again and drops the finished phases."""
+        """Begins again and drops all times."""
+        self.proceed()
+        self._stood_ns.clear()
+        self._first_ns = self._began_ns
+
+    def proceed(self) -> None:
+        """Begins the time of the target. Drops the finished phases, which are of another party."""
         self.resolver_alive = False
         self.stands_for = self.waits_for = None
         self._spent_ns.clear()
         self._current = None
         self._began_ns = perf_counter_ns()
+
+    @property
+    def late_party(self) -> FailureClass | None:
+        """Returns the class of the other party that took time from the target, if it matters."""
+        lost = sum(self._stood_ns.values())
+        if lost == 0 or lost < LATE_SHARE * (perf_counter_ns() - self._first_ns):
+            return None
+        return max(self._stood_ns, key=self._stood_ns.__getitem__)
 
     def begin(self, phase: ProbePhase) -> None:
         self._current = phase
@@ -96,6 +130,10 @@ def overdue(watch: Stopwatch) -> TargetFailure | LocalFailure:
         return LocalFailure(watch.stands_for)
     if watch.stands_for is not None:
         return TargetFailure(watch.stands_for)
+    late_party = watch.late_party
+    if late_party is not None:
+        # The target has not had its timeout.
+        return TargetFailure(late_party)
     if watch.unfinished is ProbePhase.DNS:
         return TargetFailure(FailureClass.DNS_ERROR)
     if watch.unfinished is ProbePhase.CONNECT:

@@ -12,6 +12,11 @@ STATUSES_MOST: Final = 50
 STATUS_LONGEST: Final = 100
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+# First and last instant that UTC can state. An offset can lead beyond them.
+_FIRST_US: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LAST_US: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_RDAP: Final = "application/rdap+json"
 
 
 class NotADomain(ValueError):
@@ -61,6 +66,24 @@ def read_domain(body: bytes, domain: str) -> DomainFacts:
     )
 
 
+def is_unregistered(body: bytes, content_type: str) -> bool:
+    """Returns whether a response 404 is that of an RDAP server (RFC 9083, 6).
+
+    Any other server, such as a portal, can answer 404 in JSON.
+    """
+    if content_type.partition(";")[0].strip().lower() == _RDAP:
+        return True
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return (
+        isinstance(document, dict)
+        and document.get("errorCode") == 404
+        and isinstance(document.get("rdapConformance"), list)
+    )
+
+
 def _expirations(found: dict[str, Any]) -> Iterator[int | None]:
     for event in _list(found.get("events")):
         if isinstance(event, dict) and event.get("eventAction") == "expiration":
@@ -74,7 +97,7 @@ def _instant(text: object) -> int | None:
         return None
     if at is None or at.tzinfo is None:
         return None
-    return (at - _EPOCH) // timedelta(microseconds=1)
+    return min(max((at - _EPOCH) // _MICROSECOND, _FIRST_US), _LAST_US)
 
 
 def _registrars(found: dict[str, Any]) -> Iterator[str]:

@@ -1,25 +1,29 @@
 """Probe of a registered domain by RDAP: the time until it expires, its registrar and statuses.
 
-If the RDAP server does not answer or limits its clients, the state of the domain is unknown: such a
-run has no result.
+Only an answer about the domain is a result. If the RDAP server gives none or limits its clients,
+the state of the domain is unknown: such a run has no result.
 """
 
-from time import monotonic
+from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from time import time
 from typing import Final
 
 from ..check.check import Check
 from ..check.condition import DAY_US
 from ..check.condition_evaluation import ProbeValues
+from ..check.cpu_meter import current_meter
 from ..check.failure import LocalFailure, TargetFailure
 from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
 from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
-from ..check.rdap_domain import NotADomain, read_domain
+from ..check.rdap_domain import NotADomain, is_unregistered, read_domain
 from ..check.rdap_servers import server_of
+from ..check.rdap_traffic import RdapAnswer
 from ..check.result import FailureClass, UnknownReason
 from ..check.target import BadTarget, Url, read_host, read_url
 from ..net.egress import Egress
-from ..net.http_client import HttpRequest, HttpResponse, fetch
+from ..net.http_client import HttpRequest, HttpResponse, fetch, follow, leads_to
 
 WARN_DAYS = 30
 WARN_DAYS_MOST = 365
@@ -27,7 +31,6 @@ ANSWER_BYTES_MOST: Final = 256 * 1024
 REDIRECTS: Final = 3
 # Bounds of the pause after a server has limited its clients. It states the pause itself.
 REST_SECONDS: Final = (60.0, 3_600.0)
-RESTING_MOST: Final = 1_000
 _LIMITED: Final = frozenset({429, 503})
 
 
@@ -74,35 +77,44 @@ SPEC = Spec(
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     domain = read_host(check.target)
     url = _url(check.text("rdap_url") or server_of(domain), domain)
-    if reach.resting.get(url.origin, 0.0) > monotonic():
-        raise LocalFailure(UnknownReason.RATE_LIMITED)
-    response = await _asked(reach, url, watch)
-    if response.status in _LIMITED:
-        _rest(reach, url, response)
-        raise LocalFailure(UnknownReason.RATE_LIMITED)
-    if response.status >= 500:
-        raise LocalFailure(UnknownReason.RDAP_UNAVAILABLE)
-    if response.status == 404 and "json" in response.headers.get("content-type", ""):
-        raise TargetFailure(FailureClass.DOMAIN_UNREGISTERED, response.status)
-    if not 200 <= response.status <= 299:
-        raise TargetFailure(FailureClass.HTTP_STATUS, response.status)
-    if not response.whole:
-        raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, response.status)
-    try:
-        found = read_domain(response.body, domain)
-    except NotADomain:
-        raise TargetFailure(FailureClass.PROTOCOL_ERROR, response.status) from None
+    answer = shared = reach.rdap.answer(str(url))
+    if answer is None:
+        answer = await _answer(reach, url, domain, watch)
+        reach.rdap.keep(str(url), answer)
+    found = answer.facts
+    if found is None:
+        raise TargetFailure(FailureClass.DOMAIN_UNREGISTERED, answer.code)
     days = check.config.get("warn_days")
     return Observation(
         ProbeValues(connected=True, result="\n".join(found.statuses), body=found.body),
-        code=response.status,
+        code=answer.code,
         failure=FailureClass.EXPIRY_UNKNOWN if found.expires_at is None else None,
+        took_us=shared.took_us if shared else None,
         domain_ends_at=found.expires_at,
         domain_left_us_least=(days if isinstance(days, int) else WARN_DAYS) * DAY_US,
     )
 
 
+async def _answer(reach: Egress, url: Url, domain: str, watch: Stopwatch) -> RdapAnswer:
+    response = await _asked(reach, url, watch)
+    code, took_us = response.status, watch.elapsed_us()
+    if response.status == 404 and is_unregistered(
+        response.body, response.headers.get("content-type", "")
+    ):
+        return RdapAnswer(None, code, took_us)
+    if not 200 <= response.status <= 299 or not response.whole:
+        raise LocalFailure(UnknownReason.RDAP_UNAVAILABLE)
+    try:
+        return RdapAnswer(read_domain(response.body, domain), code, took_us)
+    except NotADomain:
+        raise LocalFailure(UnknownReason.RDAP_UNAVAILABLE) from None
+
+
 async def _asked(reach: Egress, url: Url, watch: Stopwatch) -> HttpResponse:
+    """Returns the last response. A server that limits its clients is not asked, at any hop.
+
+    Raises: `LocalFailure`, or `TargetFailure(target_blocked)` if the first server is not allowed.
+    """
     request = HttpRequest(
         method="GET",
         url=url,
@@ -113,14 +125,29 @@ async def _asked(reach: Egress, url: Url, watch: Stopwatch) -> HttpResponse:
         body_bytes_most=ANSWER_BYTES_MOST,
     )
     watch.stands_for = UnknownReason.RDAP_UNAVAILABLE
-    try:
-        response = await fetch(reach, request, watch)
-    except TargetFailure as failed:
-        if failed.failure in (FailureClass.RESPONSE_TOO_LARGE, FailureClass.TARGET_BLOCKED):
-            raise
-        raise LocalFailure(UnknownReason.RDAP_UNAVAILABLE) from failed
-    watch.stands_for = None
-    return response
+    is_first, meter = True, current_meter()
+    for _ in range(REDIRECTS + 1):
+        origin = request.url.origin
+        if not reach.rdap.admits(meter.org if meter else 0, origin):
+            raise LocalFailure(UnknownReason.RATE_LIMITED)
+        try:
+            # One hop: the next origin is looked at first.
+            response = await fetch(reach, replace(request, redirects=0), watch)
+            if response.status in _LIMITED:
+                _rest(reach, origin, response)
+                raise LocalFailure(UnknownReason.RATE_LIMITED)
+            location = leads_to(request, response.status, response.headers)
+            if location:
+                is_first = False
+                request = follow(request, response.status, location)
+        except TargetFailure as failed:
+            if failed.failure is FailureClass.TARGET_BLOCKED and is_first:
+                raise
+            raise LocalFailure(UnknownReason.RDAP_UNAVAILABLE) from failed
+        if not location:
+            watch.stands_for = None
+            return response
+    raise LocalFailure(UnknownReason.RDAP_UNAVAILABLE)
 
 
 def _url(base: str, domain: str) -> Url:
@@ -129,11 +156,19 @@ def _url(base: str, domain: str) -> Url:
     return Url(found.scheme, found.host, found.port, path)
 
 
-def _rest(reach: Egress, url: Url, response: HttpResponse) -> None:
+def _rest(reach: Egress, origin: tuple[str, str, int], response: HttpResponse) -> None:
     """Keeps this process from asking the server for a time: all monitors share its limit."""
-    stated = response.headers.get("retry-after", "").strip()
     least, most = REST_SECONDS
-    seconds = float(stated) if stated.isascii() and stated.isdigit() and len(stated) < 7 else least
-    if len(reach.resting) >= RESTING_MOST:
-        reach.resting.pop(next(iter(reach.resting)))
-    reach.resting[url.origin] = monotonic() + min(max(seconds, least), most)
+    seconds = min(max(retry_after_seconds(response.headers.get("retry-after", "")), least), most)
+    reach.rdap.rest(origin, seconds)
+
+
+def retry_after_seconds(stated: str) -> float:
+    """Returns the seconds of a Retry-After, a number or a date (RFC 9110, 10.2.3), else 0."""
+    stated = stated.strip()
+    if stated.isascii() and stated.isdigit():
+        return float(stated[:10])
+    try:
+        return parsedate_to_datetime(stated).timestamp() - time()
+    except (ValueError, OverflowError):
+        return 0.0

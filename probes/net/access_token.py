@@ -106,7 +106,7 @@ async def _token(reach: Egress, setup: TokenSetup, watch: Stopwatch) -> tuple[st
     """
     kept = reach.tokens.entry(setup)
     if kept.usable:
-        watch.restart()
+        watch.proceed()
         return kept.usable, False
     # If the deadline passes here, the phase of the fetch decides whether the failure is local.
     watch.stands_for, watch.waits_for = FailureClass.TOKEN_ERROR, kept.watch
@@ -116,7 +116,7 @@ async def _token(reach: Egress, setup: TokenSetup, watch: Stopwatch) -> tuple[st
             kept.watch.restart()
             kept.keep(*await _fetched(reach, setup, kept.watch))
         token = kept.token
-    watch.restart()
+    watch.proceed()
     return token, is_new
 
 

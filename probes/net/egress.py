@@ -21,6 +21,7 @@ from ..check.cpu_share import CpuShare
 from ..check.failure import LocalFailure
 from ..check.loop_lag import LoopLag
 from ..check.phase_timer import Stopwatch
+from ..check.rdap_traffic import RdapTraffic
 from ..check.result import UnknownReason
 from ..check.token_cache import TokenCache
 from .connectivity import Connectivity
@@ -55,8 +56,7 @@ class Egress:
     stages: Stages | None = field(default=None, compare=False)
     cpu: CpuShare = field(default_factory=CpuShare, compare=False)
     tokens: TokenCache = field(default_factory=TokenCache, compare=False)
-    # RDAP servers that limit their clients, with the end of the pause, by origin.
-    resting: dict[tuple[str, str, int], float] = field(default_factory=dict, compare=False)
+    rdap: RdapTraffic = field(default_factory=RdapTraffic, compare=False)
     # Serializes threads whose work does not release the interpreter lock.
     alone: trio.Lock = field(default_factory=trio.Lock, compare=False)
 

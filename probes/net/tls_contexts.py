@@ -16,6 +16,7 @@ import trio
 from ..check.client_certificate import ClientCertificate
 from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
+from ..check.private_key import PASSPHRASE, BadKey
 from ..check.result import FailureClass, ProbePhase, UnknownReason
 
 CONTEXTS_MOST = 64
@@ -98,16 +99,21 @@ def _introduce(context: ssl.SSLContext, identity: ClientCertificate) -> None:
 
     Only this process can read the file, and it is never on disk.
     """
-    with os.fdopen(os.memfd_create("identity"), "wb") as file:
-        file.write(f"{identity.key}\n{identity.certificates}\n".encode())
-        file.flush()
-        try:
+    try:
+        pem = identity.pem.encode()
+        with os.fdopen(os.memfd_create("identity"), "wb") as file:
+            file.write(pem)
+            file.flush()
             # Without a password, OpenSSL would prompt on the terminal for an encrypted key.
-            context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=b"")
-        except (ssl.SSLError, OSError):
-            # The certificate was validated when it was saved, so the key is invalid or does not
-            # match.
-            raise LocalFailure(UnknownReason.BAD_SECRET) from None
+            context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=_no_passphrase)
+    except (ValueError, OSError):
+        # The certificate was validated when it was saved, so the key is invalid or does not match.
+        raise LocalFailure(UnknownReason.BAD_SECRET) from None
+
+
+def _no_passphrase() -> str:
+    """Refuses an encrypted key, whose passphrase OpenSSL would hash for seconds."""
+    raise BadKey(PASSPHRASE)
 
 
 async def wrap(

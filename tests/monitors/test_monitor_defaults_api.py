@@ -100,6 +100,7 @@ async def test_a_domain_is_asked_every_six_hours_and_at_most_hourly(api: Api) ->
     path = f"/projects/{api.project}/monitors"
     for field, wrong in (
         ("interval_seconds", {**given, "interval_seconds": 60}),
+        ("retries", {**given, "retries": 1}),
         ("config.rdap_url", {**given, "target": "shop.example"}),
     ):
         body = {"name": "Name", **wrong}

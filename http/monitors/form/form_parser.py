@@ -24,6 +24,12 @@ from .form_fields import CONFIG, Typed, form_value, own_fields, spelt_default
 
 # Settings of a regional monitor, which a draft does not have.
 OF_SPREAD = ("regions", "down_regions")
+# Settings without which a stored secret has no use. A blank one removes the secret.
+_NEEDS = {
+    "proxy_password": ("proxy_url", "proxy_username"),
+    "client_key": ("client_cert",),
+    "oauth2_client_secret": ("oauth2_token_url",),
+}
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _TEXTS = tuple(name for name in TEXTS if name != "region")
 # Check boxes of the form. Other controls pause and resume a monitor.
@@ -109,8 +115,7 @@ def read(
 ) -> ParsedForm:
     found = ParsedForm()
     values = found.values
-    # A reference to a project secret replaces the stored value.
-    stored = frozenset(n for n in stored if not form_value(typed, f"{CONFIG}{n}_ref").strip())
+    stored = frozenset(name for name in stored if _is_kept(name, typed))
     for name in _TEXTS:
         values[name] = form_value(typed, name).replace("\r\n", "\n").strip()
     if spec.methods:
@@ -136,6 +141,14 @@ def read(
     for name, message in _faults(spec, found.values, stored):
         found.errors.setdefault(name, message)
     return found
+
+
+def _is_kept(secret: str, typed: Typed) -> bool:
+    """Returns whether the form keeps a stored secret."""
+    # A reference to a project secret replaces the stored value.
+    if form_value(typed, f"{CONFIG}{secret}_ref").strip():
+        return False
+    return all(form_value(typed, CONFIG + name).strip() for name in _NEEDS.get(secret, ()))
 
 
 def _read_numbers(typed: Typed, found: ParsedForm, defaults: MonitorDefaults) -> None:

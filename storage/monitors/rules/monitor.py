@@ -47,8 +47,8 @@ def manner_of(kind: MonitorType) -> ResultMode:
 SCHEDULE_DAYS: Final = (7, DISTANCE_DAYS_MOST)
 DOMAIN_INTERVAL = FieldBounds(*DOMAIN_INTERVAL_SECONDS, "seconds")
 CANARY_TIMEOUT = FieldBounds(1, 3_600, "seconds")
-# A transaction that was submitted is never repeated in its run.
-CANARY_RETRIES = FieldBounds(0, 0)
+# A transaction that was submitted is never repeated in its run, and a registry limits its clients.
+NO_RETRIES = FieldBounds(0, 0)
 DEPENDS_ON = FieldBounds(0, 50)
 METHODS: Final = get_args(Method)
 # Types without a target: they receive results, use children, or have addresses in a document.
@@ -111,10 +111,11 @@ def schedule_fault(kind: str, expression: str, timezone: str) -> tuple[str, str]
 def bounds_of(field: str, kind: str) -> FieldBounds:
     """Returns the bounds of a field of a monitor of this type."""
     if kind == MonitorType.ASYNC_CANARY:
-        own = {"timeout_seconds": CANARY_TIMEOUT, "retries": CANARY_RETRIES}
+        own = {"timeout_seconds": CANARY_TIMEOUT, "retries": NO_RETRIES}
         return own.get(field, BOUNDS[field])
-    if kind == MonitorType.DOMAIN and field == "interval_seconds":
-        return DOMAIN_INTERVAL
+    if kind == MonitorType.DOMAIN:
+        own = {"interval_seconds": DOMAIN_INTERVAL, "retries": NO_RETRIES}
+        return own.get(field, BOUNDS[field])
     return BOUNDS[field]
 
 

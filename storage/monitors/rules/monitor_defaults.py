@@ -14,7 +14,12 @@ from .monitor import MonitorType
 
 # These types have no further attempts within one run.
 _WITHOUT_RETRIES: Final = frozenset(
-    {MonitorType.ASYNC_CANARY, MonitorType.PUSH, MonitorType.COMPOSITE}
+    {
+        MonitorType.ASYNC_CANARY,
+        MonitorType.DOMAIN,
+        MonitorType.PUSH,
+        MonitorType.COMPOSITE,
+    }
 )
 
 

@@ -261,7 +261,9 @@ def _with_secrets(
 
 
 def _has_moved(setting: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
-    return has_moved(str(before.get(setting, "")), str(after.get(setting, "")))
+    """Returns whether the setting is another address. Nothing is sent to a removed one."""
+    address = str(after.get(setting, ""))
+    return bool(address) and has_moved(str(before.get(setting, "")), address)
 
 
 def _stored_secrets(before: MonitorRow, keyring: Keyring) -> dict[str, Any] | None:

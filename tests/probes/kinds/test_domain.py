@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -13,11 +15,19 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.probes.check import rdap_traffic
 from leadline.probes.check.check import validate
 from leadline.probes.check.rdap_domain import DomainFacts, NotADomain, read_domain
 from leadline.probes.check.rdap_servers import SERVERS, server_of
+from leadline.probes.check.rdap_traffic import (
+    ASKED_SECONDS,
+    SHARED_SECONDS,
+    RdapAnswer,
+    RdapTraffic,
+)
 from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.check.target import read_url
+from leadline.probes.kinds.domain import retry_after_seconds
 from leadline.probes.net.egress_policy import probe_policy
 from tests.probes.net.test_proxy_tunnel import secure
 from tests.support.peers.servers import Prober, answer, read_head, serving
@@ -125,6 +135,7 @@ async def test_conditions_read_what_the_registry_says(prober: Prober, rdap: Regi
     assert late.failed is not None
     assert late.failed.text.startswith("[DOMAIN_EXPIRY] > 60d (19 d")
     rdap.says(document(None))
+    prober = prober.with_(rdap=RdapTraffic())
     unknown = await prober.check("domain", DOMAIN, "[DOMAIN_EXPIRY] > 1d", rdap_url=rdap.url)
     assert unknown.failed is not None
     assert unknown.failed.text == "[DOMAIN_EXPIRY] > 1d (no value)"
@@ -132,25 +143,61 @@ async def test_conditions_read_what_the_registry_says(prober: Prober, rdap: Regi
     assert status.outcome is RunOutcome.UP
 
 
+PLAIN, HTML = "content-type: application/json", "content-type: text/html"
+ERROR = {"errorCode": 404, "rdapConformance": ["rdap_level_0"], "title": "Not Found"}
+
+
 @pytest.mark.parametrize(
-    ("body", "status", "header", "failure"),
+    ("body", "header"),
     [
-        (b"{}", "404 Not Found", JSON, FailureClass.DOMAIN_UNREGISTERED),
-        (b"<html>", "404 Not Found", "content-type: text/html", FailureClass.HTTP_STATUS),
-        (b"{}", "400 Bad Request", JSON, FailureClass.HTTP_STATUS),
-        (b"no", "200 OK", JSON, FailureClass.PROTOCOL_ERROR),
-        (b"[" * 100_000, "200 OK", JSON, FailureClass.PROTOCOL_ERROR),
-        (document(ldhName="other.example"), "200 OK", JSON, FailureClass.PROTOCOL_ERROR),
-        (document(objectClassName="entity"), "200 OK", JSON, FailureClass.PROTOCOL_ERROR),
-        (b" " * 300_000, "200 OK", JSON, FailureClass.RESPONSE_TOO_LARGE),
+        (b"{}", JSON),
+        (b"", "content-type: application/rdap+json; charset=utf-8"),
+        (ERROR, JSON),
+        (ERROR, PLAIN),
     ],
 )
-async def test_another_answer_is_never_up(
-    prober: Prober, rdap: Registry, body: Any, status: str, header: str, failure: FailureClass
+async def test_an_unregistered_domain_is_down(
+    prober: Prober, rdap: Registry, body: Any, header: str
+) -> None:
+    rdap.says(body, "404 Not Found", header)
+    result = await prober.check("domain", DOMAIN, rdap_url=rdap.url)
+    assert (result.msg, result.code) == (down(FailureClass.DOMAIN_UNREGISTERED), 404)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "header"),
+    [
+        (b"<html>", "404 Not Found", HTML),
+        (b"{}", "404 Not Found", PLAIN),
+        (b"[]", "404 Not Found", PLAIN),
+        (b"no", "404 Not Found", PLAIN),
+        ({"errorCode": 404}, "404 Not Found", PLAIN),
+        ({**ERROR, "errorCode": 500}, "404 Not Found", PLAIN),
+        (b"", "304 Not Modified", JSON),
+        (b"{}", "400 Bad Request", JSON),
+        (b"{}", "401 Unauthorized", JSON),
+        (b"{}", "403 Forbidden", JSON),
+        (b"{}", "408 Request Timeout", JSON),
+        (b"<html>", "200 OK", HTML),
+        (b"no", "200 OK", JSON),
+        (b"[" * 100_000, "200 OK", JSON),
+        (document(ldhName="other.example"), "200 OK", JSON),
+        (document(objectClassName="entity"), "200 OK", JSON),
+        (b" " * 300_000, "200 OK", JSON),
+        (b"", "302 Found", "location: http://169.254.169.254/"),
+        (b"", "302 Found", "location: https://169.254.169.254/"),
+        (b"", "302 Found", "location: https://[/"),
+        (b"", "302 Found", "location: /rdap/domain/shop.example"),
+    ],
+)
+async def test_an_answer_about_nothing_has_no_result(
+    prober: Prober, rdap: Registry, body: Any, status: str, header: str
 ) -> None:
     rdap.says(body, status, header)
     result = await prober.check("domain", DOMAIN, rdap_url=rdap.url)
-    assert (result.outcome, result.msg) == (RunOutcome.DOWN, down(failure)), result.bug
+    assert result.outcome is RunOutcome.UNKNOWN
+    assert result.unknown_reason is UnknownReason.RDAP_UNAVAILABLE, result.bug
+    assert len(rdap.heads) <= 4
 
 
 @pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
@@ -167,8 +214,108 @@ async def test_a_server_that_limits_its_clients_is_left_alone(
         assert result.outcome is RunOutcome.UNKNOWN
     assert len(rdap.heads) == 1
     # Another server is not affected.
-    (until,) = prober.reach.resting.values()
+    (until,) = prober.reach.rdap.resting.values()
     assert until > 0
+
+
+async def test_the_server_that_limits_its_clients_rests(
+    prober: Prober, authority: trustme.CA
+) -> None:
+    certificate = authority.issue_cert(HOST)
+    async with registry(certificate) as first, registry(certificate) as other:
+        other.says({}, "429 Too Many Requests", JSON, "retry-after: 3600")
+        leads = answer(b"", "302 Found", f"location: {other.url}domain/a.example")
+        first.responses = [leads]
+        for _ in range(2):
+            result = await prober.check("domain", "a.example", rdap_url=first.url)
+            assert result.unknown_reason is UnknownReason.RATE_LIMITED
+        assert (len(first.heads), len(other.heads)) == (2, 1)
+        # The domains of the first server are asked on.
+        first.says(document())
+        result = await prober.check("domain", DOMAIN, rdap_url=first.url)
+    assert result.outcome is RunOutcome.UP
+    assert list(prober.reach.rdap.resting) == [read_url(other.url).origin]
+
+
+async def test_an_answer_is_shared_for_some_minutes(
+    prober: Prober, rdap: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rdap.says(document(20))
+    first = await prober.check("domain", DOMAIN, rdap_url=rdap.url)
+    again = await prober.check("domain", DOMAIN, "[DOMAIN_EXPIRY] > 19d", rdap_url=rdap.url)
+    assert first.msg == down(FailureClass.DOMAIN_EXPIRING)
+    assert (again.outcome, again.code) == (RunOutcome.UP, 200)
+    rdap.says({}, "404 Not Found")
+    for _ in range(2):
+        gone = await prober.check("domain", "other.example", rdap_url=rdap.url)
+        assert gone.msg == message(FailureClass.DOMAIN_UNREGISTERED, "other.example")
+    assert len(rdap.heads) == 2
+    monkeypatch.setattr(rdap_traffic, "monotonic", lambda: monotonic() + SHARED_SECONDS)
+    gone = await prober.check("domain", DOMAIN, rdap_url=rdap.url)
+    assert gone.msg == down(FailureClass.DOMAIN_UNREGISTERED)
+
+
+async def test_a_failure_is_neither_shared_nor_repeated(prober: Prober, rdap: Registry) -> None:
+    rdap.says({}, "500 Internal Server Error")
+    await prober.check("domain", DOMAIN, rdap_url=rdap.url, retries=5)
+    assert len(rdap.heads) == 1
+    rdap.says(document())
+    result = await prober.check("domain", DOMAIN, rdap_url=rdap.url)
+    assert result.outcome is RunOutcome.UP
+    faults = validate("domain", "example.com", None, {}, [], retries=1, interval_seconds=3_600)
+    assert [fault.field for fault in faults] == ["retries"]
+
+
+async def test_an_organization_has_its_part_of_a_server(
+    prober: Prober, rdap: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rdap_traffic, "ASKED_MOST", 1)
+    rdap.says({}, "404 Not Found")
+    for name, reason in (("a.example", None), ("b.example", UnknownReason.RATE_LIMITED)):
+        result = await prober.check("domain", name, rdap_url=rdap.url)
+        assert result.unknown_reason is reason
+    assert len(rdap.heads) == 1
+    traffic = prober.reach.rdap
+    origin = read_url(rdap.url).origin
+    # Another organization, and a later minute.
+    assert traffic.admits(2, origin)
+    assert not traffic.admits(2, origin)
+    monkeypatch.setattr(rdap_traffic, "monotonic", lambda: monotonic() + ASKED_SECONDS)
+    assert traffic.admits(2, origin)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=60))
+def test_what_is_kept_of_servers_is_bounded(asked: list[tuple[int, int]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for bound in ("ASKED_MOST", "COUNTS_MOST", "ANSWERS_MOST", "RESTING_MOST"):
+            patch.setattr(rdap_traffic, bound, 3)
+        traffic = RdapTraffic()
+        for org, number in asked:
+            origin = ("https", "rdap.example", number)
+            traffic.admits(org, origin)
+            traffic.keep(str(number), RdapAnswer(None, org, 0))
+            found = traffic.answer(str(number))
+            assert found is not None
+            assert found.code == org
+            if org == 0:
+                traffic.rest(origin, 60)
+                assert not traffic.admits(org, origin)
+        for kept in (traffic.resting, traffic._answers, traffic._counts):
+            assert len(kept) <= 3
+
+
+def test_a_retry_after_is_a_number_or_a_date() -> None:
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=600), usegmt=True)
+    assert 500 < retry_after_seconds(later) <= 600
+    for text, seconds in (("120", 120), (" 7 ", 7), ("x", 0), ("", 0), ("-1", 0), ("\u00b2", 0)):
+        assert retry_after_seconds(text) == seconds
+    assert retry_after_seconds("9" * 5_000) > 3_600
+    assert retry_after_seconds("Sat, 28 Nov 2020 20:00:00 GMT") < 0
+
+
+@given(st.text() | st.from_regex(r"\w{3}, \d{1,2} \w{3} \d{1,5} \d\d:\d\d:\d\d [-+]?\w{1,6}"))
+def test_any_retry_after_is_read_without_an_exception(text: str) -> None:
+    assert isinstance(retry_after_seconds(text), float)
 
 
 async def test_a_server_without_an_answer_says_nothing_about_the_domain(
@@ -207,9 +354,17 @@ async def test_redirects_stay_on_https(prober: Prober, rdap: Registry) -> None:
     result = await prober.check("domain", DOMAIN, rdap_url=rdap.url)
     assert result.outcome is RunOutcome.UP
     plain = there.replace("https", "http")
+    prober = prober.with_(rdap=RdapTraffic())
     rdap.responses = [answer(b"", "302 Found", f"location: {plain}")]
     result = await prober.check("domain", DOMAIN, rdap_url=rdap.url)
-    assert result.msg == down(FailureClass.TARGET_BLOCKED)
+    assert result.unknown_reason is UnknownReason.RDAP_UNAVAILABLE
+
+
+@pytest.mark.parametrize("when", ["9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00"])
+def test_an_expiry_beyond_the_calendar_is_its_end(when: str) -> None:
+    events = [{"eventAction": "expiration", "eventDate": when}]
+    found = read_domain(json.dumps(document(events=events)).encode(), DOMAIN)
+    assert json.loads(found.body)["expires_at"].startswith(when[:4])
 
 
 @pytest.mark.parametrize(
@@ -251,7 +406,7 @@ def test_every_known_server_is_a_base_url() -> None:
 VALUES = st.recursive(
     st.none()
     | st.booleans()
-    | st.floats()
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=30)
     | st.sampled_from(["expiration", "registrar", "fn", "2030-01-01T00:00:00Z", "9999-12-31"]),
     lambda inner: (
