@@ -21,6 +21,8 @@ from ...storage.monitors.transactions.monitor_draft import check_draft
 from .source import Source
 
 _REGIONS: Final = frozenset({"core"})
+# Fields of an entry that a draft has. Other parts of an entry are objects of their own.
+_DRAFTED: Final = frozenset(MonitorDraft.__struct_fields__) - {"depends_on"}
 _CONDITION: Final = re.compile(r"condition (\d+), (.*)")
 # RFC 1035, 4.1.1: the codes by number, as in [STATUS].
 RCODES: Final = ("NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED")
@@ -165,7 +167,7 @@ def _draft(uid: str, entry: MonitorEntry) -> MonitorDraft:
     given = {
         name: value
         for name, value in msgspec.structs.asdict(entry).items()
-        if value is not msgspec.UNSET and name not in ("depends_on", "escalation_policy")
+        if value is not msgspec.UNSET and name in _DRAFTED
     }
     given["slug"], given["type"] = uid, entry.type.value
     return MonitorDraft(**completed(given, entry.type.value, BUILT_IN))

@@ -45,6 +45,12 @@ class ComponentRow(msgspec.Struct, frozen=True):
     monitor_type: str | None
 
     @property
+    def is_lost(self) -> bool:
+        """True if the monitor or the service of the component was deleted."""
+        own = {"monitor": self.monitor, "service": self.service}
+        return self.source in own and own[self.source] is None
+
+    @property
     def bound(self) -> ComponentBinding:
         return ComponentBinding(
             source=self.source,

@@ -1,6 +1,7 @@
 """Settings of a project: rename, deletion after its name was typed, and the progress of it."""
 
 import re
+from typing import Any
 
 import pytest
 from uuid_utils.compat import uuid7
@@ -9,6 +10,7 @@ from leadline.storage.accounts.queries import console_navigation
 from tests.support.app.cast import Api
 from tests.support.app.serving import call
 
+from ..bundles.test_bundle_on_call_api import bundle
 from ..incidents.test_incidents_screen import send
 from ..oncall.test_oncall_screen import first_line
 from ..services.test_services_screen import seen
@@ -158,3 +160,24 @@ async def test_each_kind_of_managed_object_has_a_screen(api: Api) -> None:
     for place in places:
         answer = await api.ask("org_admin", "GET", *place.split("?", 1)[:1])
         assert answer.status_code == 200, place
+
+
+async def test_empty_sections_permit_the_deletion_and_absent_ones_do_not(api: Api) -> None:
+    async def apply(**sections: Any) -> None:
+        document = {**bundle(), **sections}
+        place = f"/projects/{api.project}/bundle/apply"
+        await call(api, "POST", place, document, who="org_admin")
+
+    path = f"/projects/{api.project}/settings/delete"
+    await apply(
+        monitors={"web": {"name": "Web", "type": "push"}},
+        status_pages={"shop": {"title": "Shop"}},
+        project_settings={"objectives": {"30d": 99.5}},
+    )
+    text = await seen(api, path, who="org_admin")
+    for section in ("monitors: {}", "status_pages: {}", "project_settings: null"):
+        assert f"<code>{section}</code>" in text
+    await apply()
+    assert first_line(await seen(api, path, who="org_admin")) == "acme shop cannot be deleted"
+    await apply(monitors={}, status_pages={}, project_settings=None)
+    assert first_line(await seen(api, path, who="org_admin")) == "Delete acme shop?"

@@ -83,6 +83,49 @@ async def test_a_page_comes_changes_and_is_left_to_people(api: Api) -> None:
     await call(api, "DELETE", f"/status-pages/{page['id']}", None, 204, who=WHO)
 
 
+async def test_a_component_of_a_deleted_monitor_stays_as_it_is(api: Api) -> None:
+    await apply(api, await whole(api, shop=PAGE))
+    await release(api)
+    rows = await call(api, "GET", f"/projects/{api.project}/monitors", who=WHO)
+    for row in (one for one in rows if one["slug"] == "web"):
+        await call(api, "DELETE", f"/monitors/{row['id']}", None, 204, who=WHO)
+    lost = (await page_of(api))["components"][0]
+    assert (lost["name"], lost["source"], lost.get("monitor_id")) == ("Web", "monitor", None)
+    exported = (await export(api))["status_pages"]
+    assert [one["name"] for one in exported["shop"]["components"]] == ["Shop", "Office"]
+    exported["shop"]["title"] = "The shop"
+    services = {"shop": {"name": "Shop"}}
+    only = bundle(services=services, status_pages=exported)
+    assert await apply(api, only, TAKE) == {"shop": "update"}
+    page = await page_of(api)
+    assert page["title"] == "The shop"
+    assert [one["name"] for one in page["components"]] == ["Web", "Shop", "Office"]
+    assert page["components"][0] == lost
+    # A manual component of its name is another one.
+    exported["shop"]["components"].append({"name": "Web"})
+    assert await apply(api, bundle(services=services, status_pages=exported)) == {"shop": "update"}
+    page = await page_of(api)
+    assert page["components"][0] == lost
+    assert page["components"][3]["manual_status"] == "operational"
+    # A monitor of its name is its new source.
+    exported["shop"]["components"][2]["monitor"] = "web"
+    assert await apply(api, await whole(api, **exported)) == {"shop": "update"}
+    page = await page_of(api)
+    assert [one["name"] for one in page["components"]] == ["Shop", "Office", "Web"]
+    assert page["components"][2]["id"] == lost["id"]
+
+
+async def test_people_delete_a_component_of_a_deleted_monitor(api: Api) -> None:
+    await apply(api, await whole(api, shop=PAGE))
+    await release(api, {"monitors": ["web"]})
+    rows = await call(api, "GET", f"/projects/{api.project}/monitors", who=WHO)
+    for row in (one for one in rows if one["slug"] == "web"):
+        await call(api, "DELETE", f"/monitors/{row['id']}", None, 204, who=WHO)
+    web, shop, _ = (await page_of(api))["components"]
+    await call(api, "DELETE", f"/components/{shop['id']}", None, 409, who=WHO)
+    await call(api, "DELETE", f"/components/{web['id']}", None, 204, who=WHO)
+
+
 async def test_only_an_administrator_of_the_organization_changes_pages(api: Api) -> None:
     document = await whole(api, shop=PAGE)
     said = "status_pages.shop: must be applied by an administrator of the organization"

@@ -1,10 +1,14 @@
 """Bundles of format 3 in the API: objectives, gate policies, maintenance, project settings."""
 
 import random
+import threading
 from typing import Any
 
 import pytest
 
+from leadline.storage.bundles.transactions import write_maintenance
+from leadline.storage.maintenance.rules import Recurrence, fault
+from leadline.storage.maintenance.transactions import extend_series
 from tests.bundles.test_bundle_on_call_api import (
     HOURS,
     bundle,
@@ -211,6 +215,39 @@ async def test_maintenance_comes_changes_and_ends(api: Api) -> None:
     await release(api)
     await call(api, "DELETE", f"/maintenance-series/{uid}", None, 204)
     assert await windows(api) == []
+
+
+async def test_a_new_reason_announces_no_cancelled_window_again(api: Api) -> None:
+    await applied(api, bundle(maintenance={"backup": SERIES}))
+    query = "select uid, starts_at, archived_at from maintenances order by starts_at, id"
+    before = await api.rows(query)
+    await call(api, "DELETE", f"/maintenance/{before[9][0]}", None, 204)
+    cancelled = await api.rows(query)
+    renamed = {**SERIES, "reason": "Backups"}
+    assert await applied(api, bundle(maintenance={"backup": renamed})) == {"backup": "update"}
+    assert await windows(api) == ["Backups"] * (len(before) - 1)
+    assert await api.rows(query) == cancelled
+    assert [one["reason"] for one in await series(api)] == ["Backups"]
+
+
+async def test_no_recurrence_is_checked_in_the_event_loop(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[bool] = []
+
+    def watched(recurrence: Recurrence) -> tuple[str, str] | None:
+        checked.append(threading.current_thread() is threading.main_thread())
+        return fault(recurrence)
+
+    monkeypatch.setattr(extend_series, "fault", watched)
+    monkeypatch.setattr(write_maintenance, "fault", watched)
+    document = bundle(maintenance={"backup": SERIES})
+    await ask(api, "plan", document)
+    await applied(api, document)
+    body = {**SERIES, "starts_at": "2030-01-05T02:00:00.000Z"}
+    await call(api, "POST", f"/projects/{api.project}/maintenance-series", body, 201)
+    assert checked
+    assert not any(checked)
 
 
 async def test_a_series_of_people_is_taken_over_by_its_reason(api: Api) -> None:

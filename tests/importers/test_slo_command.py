@@ -314,12 +314,49 @@ def test_an_export_is_valid_and_is_imported_as_it_was(seed: int) -> None:
     }
     services = again.get("services", {})
     assert {uid: one["sla_targets"] for uid, one in services.items()} == expected
+    for uid, one in services.items():
+        before = bundle["services"][uid]
+        for name in ("name", "policies", "slug"):
+            assert one.get(name) == before.get(name)
+    read_bundle(again)
+    other = slo_bundle(read_objectives({"f": found.documents}), "acme", "mill", {}, "")
+    assert "services" not in other
     rules = sum(
         bool(one.get("burn_rules"))
         for service in bundle["services"].values()
         for one in service["sla_targets"].values()
     )
     assert len(found.lost) == rules
+
+
+@pytest.mark.parametrize(
+    ("metric", "name", "value", "said"),
+    [
+        ("good", "figure", "nonsense", "is no ratio of good_us to measured_us"),
+        ("total", "monitors", ["db"], "has another source of good than of total"),
+        ("total", "policies", {"missing_data": "down"}, "has another source of good than of total"),
+        ("both", "policies", {"missing_data": "no"}, "has a specification that Leadline does not"),
+        ("both", "monitors", [], "has a specification that Leadline does not write"),
+        ("both", "other", 1, "has a specification that Leadline does not write"),
+        ("both", "project", "mill", "is of the project acme/mill, not acme/shop"),
+        ("both", "organization", "evil", "is of the project evil/shop, not acme/shop"),
+    ],
+)
+def test_an_export_that_was_changed_is_left_out(
+    tmp_path: Path, metric: str, name: str, value: Any, said: str
+) -> None:
+    targets = {"30d": {"objective": 99.5}}
+    service = {"name": "Web", "monitors": ["web"], "sla_targets": targets}
+    bundle = {"organization": "acme", "project": "shop", "monitors": {}, "services": {"w": service}}
+    text = yaml.safe_dump(openslo_documents(bundle).documents[1])
+    assert run(tmp_path, text)[1]["services"]["w"]["name"] == "Web"
+    changed = yaml.safe_load(text)
+    ratio = changed["spec"]["indicator"]["spec"]["ratioMetric"]
+    for one in ("good", "total") if metric == "both" else (metric,):
+        ratio[one]["metricSource"]["spec"][name] = value
+    result, found = run(tmp_path, yaml.safe_dump(changed))
+    assert "services" not in found
+    assert said in result.stderr
 
 
 def random_bundle(rnd: random.Random) -> dict[str, Any]:
@@ -343,6 +380,8 @@ def random_bundle(rnd: random.Random) -> dict[str, Any]:
                 "description": "x" * rnd.choice([0, 3, 2_000]),
                 "monitors": ["web"] if rnd.random() < 0.8 else [],
                 "sla_targets": targets(),
+                **rnd.choice([{}, {"policies": {"aggregation": {"mode": "any"}}}]),
+                **rnd.choice([{}, {"slug": f"service-{n}"}]),
             }
             for n in range(4)
         },

@@ -15,6 +15,7 @@ from .slo_documents import (
     DOCUMENTS_MOST,
     NAME_LONGEST,
     OBJECTIVES_MOST,
+    OwnIndicator,
     Query,
     SloImport,
     SloObjective,
@@ -109,23 +110,23 @@ def slo_bundle(
     _expect_known(found, measured_by)
     made, services = ImportResult(), dict[str, dict[str, Any]]()
     for one in found.objectives:
-        monitors = _monitors(found, made, one, measured_by, prometheus)
+        monitors = _monitors(found, made, one, measured_by, prometheus, (organization, project))
         if monitors is None:
             continue
-        name = one.leadline or _name_of(one)
-        uid = slug_of(name[:NAME_LONGEST], "service")
+        is_own = isinstance(one.indicator, OwnIndicator) and monitors == one.indicator.monitors
+        own = one.indicator if is_own else None
+        uid = slug_of((own.service if own else _name_of(one))[:NAME_LONGEST], "service")
+        parts = _parts(one, own, monitors, uid)
         entry = services.get(uid)
-        if entry is not None and (entry["monitors"] != monitors or one.window in _windows(entry)):
+        if entry is not None and (
+            any(entry.get(name) != parts.get(name) for name in ("monitors", "policies"))
+            or one.window in _windows(entry)
+        ):
             uid = free_slug(uid, services)
+            parts.pop("slug", None)
             entry = None
         if entry is None:
-            entry = services[uid] = {
-                "name": name[:NAME_LONGEST],
-                **({"description": one.description[:500]} if one.description else {}),
-                "monitors": monitors,
-                "sli": monitors,
-                "sla_targets": {},
-            }
+            entry = services[uid] = {**parts, "sla_targets": {}}
         entry["sla_targets"][one.window] = {
             "objective": one.objective,
             **({"burn_alert_enabled": True, "burn_rules": one.rules} if one.rules else {}),
@@ -133,6 +134,21 @@ def slo_bundle(
     head = {"format": 3, "organization": organization, "project": project}
     sections = {"monitors": made.monitors, "services": services}
     return head | {name: entries for name, entries in sections.items() if entries}
+
+
+def _parts(
+    one: SloObjective, own: OwnIndicator | None, monitors: list[str], uid: str
+) -> dict[str, Any]:
+    """Returns the entry of a service without objectives."""
+    name = (own and (one.title or own.service)) or _name_of(one)
+    return {
+        "name": name[:NAME_LONGEST],
+        **({"slug": one.service} if own and one.service != uid else {}),
+        **({"description": one.description[:500]} if one.description else {}),
+        "monitors": monitors,
+        "sli": monitors,
+        **({"policies": dict(own.policies)} if own and own.policies else {}),
+    }
 
 
 def _windows(entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -157,8 +173,12 @@ def _monitors(
     one: SloObjective,
     measured_by: Mapping[str, Sequence[str]],
     prometheus: str,
+    home: tuple[str, str],
 ) -> list[str] | None:
-    """Returns the uids of the monitors that measure an objective, None without a monitor."""
+    """Returns the uids of the monitors that measure an objective, None without a monitor.
+
+    `home` are the organization and the project of the bundle.
+    """
     named = measured_by.get(one.full_name) or measured_by.get(one.name)
     if named:
         found.note(one.place, "", f"is measured by {', '.join(named)}: its query is not used")
@@ -169,7 +189,11 @@ def _monitors(
     if isinstance(indicator, str):
         found.lose(one.place, "", indicator)
         return None
-    return list(indicator)
+    if (indicator.organization, indicator.project) != home:
+        place = f"{indicator.organization}/{indicator.project}"[:NAME_LONGEST]
+        found.lose(one.place, "spec.indicator", f"is of the project {place}, not {'/'.join(home)}")
+        return None
+    return list(indicator.monitors)
 
 
 def _monitor_of(

@@ -1,19 +1,24 @@
 """Objectives of OpenSLO v1. Objects can refer to objects of other documents."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
+
+from ....storage.services.rules.service_policy import ServicePolicies, read_policies
 from ..source import Source
-from .openslo_export import API_VERSION, SOURCE_TYPE
+from .openslo_export import API_VERSION, FIGURES, SOURCE_TYPE
 from .slo_documents import (
     BY_HAND,
     EVENTS,
     NO_OBJECTIVE,
+    OwnIndicator,
     Query,
     SloImport,
     SloObjective,
     list_of,
     percent_of,
+    plain,
     read_all,
     skip_head,
     text_of,
@@ -26,6 +31,16 @@ REFERRED: Final = frozenset({"Service", "SLI"})
 _NO_COUNTERPART: Final = frozenset(
     {"DataSource", "AlertPolicy", "AlertCondition", "AlertNotificationTarget"}
 )
+
+
+class _OwnSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Specification of a metric of a service in an export of Leadline."""
+
+    organization: str
+    project: str
+    service: Annotated[str, msgspec.Meta(min_length=1)]
+    monitors: Annotated[list[str], msgspec.Meta(min_length=1)]
+    policies: ServicePolicies = ServicePolicies()
 
 
 class OpenSloObjects:
@@ -74,7 +89,7 @@ def read_openslo(found: SloImport, place: str, source: Source, objects: OpenSloO
         return
     skip_head(source)
     name, spec = str(source["metadata"]["name"]), source["spec"]
-    source["metadata"].get("displayName")
+    title = text_of(source["metadata"].get("displayName"))
     windows = list_of(spec, "timeWindow")
     window = _rolling(found, place, windows)
     objectives = list_of(spec, "objectives")
@@ -98,8 +113,8 @@ def read_openslo(found: SloImport, place: str, source: Source, objects: OpenSloO
             description=text_of(spec.get("description") or (of and of["spec"].get("description"))),
             window=window,
             objective=objective,
-            indicator=indicator[0],
-            leadline=indicator[1],
+            indicator=indicator,
+            title=title,
         )
     )
     found.unread(place, source)
@@ -123,42 +138,60 @@ def _target(one: Source) -> float | None:
 
 def _indicator(
     name: str, spec: Source, one: Source, objects: OpenSloObjects
-) -> tuple[list[str] | Query | str, str]:
-    """Returns the indicator, and the name of the service if the file is an export of Leadline."""
+) -> OwnIndicator | Query | str:
+    """Returns the indicator, or the reason for none."""
     path = "spec.indicator"
     holder = spec.get("indicator")
     if holder is None:
         path, reference = "spec.indicatorRef", str(spec["indicatorRef"])
         holder = objects.get("SLI", reference)
         if holder is None:
-            return f"{path} {reference[:60]!r} is in no document: {BY_HAND} {name}=MONITOR", ""
+            return f"{path} {reference[:60]!r} is in no document: {BY_HAND} {name}=MONITOR"
     metric, method = holder["spec"], spec.get("budgetingMethod")
     read_all(holder)
     ratio, threshold = metric.get("ratioMetric"), metric.get("thresholdMetric")
     if isinstance(ratio, Source):
         own = _of_leadline(ratio)
-        if own is not None and method == "Occurrences":
-            return own
-        return f"{path}.spec.ratioMetric {EVENTS}: {BY_HAND} {name}=MONITOR", ""
+        if isinstance(own, OwnIndicator) and method != "Occurrences":
+            own = "is of Leadline, and not by Occurrences"
+        if isinstance(own, str):
+            return f"{path}.spec.ratioMetric {own}: {BY_HAND} {name}=MONITOR"
+        return own
     if not isinstance(threshold, Source):
-        return f"{path} has no metric: {BY_HAND} {name}=MONITOR", ""
+        return f"{path} has no metric: {BY_HAND} {name}=MONITOR"
     query = _query(threshold, one)
     if query is None or method != "Occurrences":
         said = "is no query of Prometheus with op and value, by Occurrences"
-        return f"{path}.spec.thresholdMetric {said}: {BY_HAND} {name}=MONITOR", ""
-    return query, ""
+        return f"{path}.spec.thresholdMetric {said}: {BY_HAND} {name}=MONITOR"
+    return query
 
 
-def _of_leadline(ratio: Source) -> tuple[list[str], str] | None:
-    good, total = ratio.get("good"), ratio.get("total")
-    sources = [one["metricSource"] for one in (good, total) if isinstance(one, Source)]
-    if len(sources) != 2 or any(one.get("type") != SOURCE_TYPE for one in sources):
-        return None
-    spec = sources[0]["spec"]
-    service, monitors = spec.get("service"), spec.get("monitors")
-    if not isinstance(service, str) or not isinstance(monitors, list) or not monitors:
-        return None
-    return [str(uid) for uid in monitors], service
+def _of_leadline(ratio: Source) -> OwnIndicator | str:
+    """Returns the service of an export of Leadline, or why it is none that can be read."""
+    metrics = [ratio.get("good"), ratio.get("total")]
+    sources = [one["metricSource"] for one in metrics if isinstance(one, Source)]
+    if len(sources) != len(metrics) or any(one.get("type") != SOURCE_TYPE for one in sources):
+        return EVENTS
+    good, total = (plain(one["spec"]) for one in sources)
+    if (good.pop("figure", None), total.pop("figure", None)) != FIGURES:
+        return f"is no ratio of {FIGURES[0]} to {FIGURES[1]}"
+    if good != total:
+        return "has another source of good than of total"
+    if "service" not in good:
+        return "is of a monitor or of the project, and not of a service"
+    try:
+        own = msgspec.convert(good, _OwnSpec)
+    except msgspec.ValidationError as error:
+        return f"has a specification that Leadline does not write: {error}"
+    if read_policies(own.policies) is None:
+        return "has policies that Leadline does not write"
+    return OwnIndicator(
+        organization=own.organization,
+        project=own.project,
+        service=own.service,
+        monitors=own.monitors,
+        policies={} if own.policies == ServicePolicies() else good["policies"],
+    )
 
 
 def _query(threshold: Source, one: Source) -> Query | None:

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 API_VERSION: Final = "openslo/v1"
 SOURCE_TYPE: Final = "Leadline"
+# Good time and measured time.
+FIGURES: Final = ("good_us", "measured_us")
 DESCRIPTION_LONGEST: Final = 1_050
 # Windows of Leadline as durations of OpenSLO.
 DURATIONS: Final = {"24h": "1d", "7d": "7d", "30d": "30d", "90d": "90d"}
@@ -33,6 +35,8 @@ def openslo_documents(bundle: Mapping[str, Any]) -> OpenSloExport:
     found = OpenSloExport()
     for uid, service in bundle.get("services", {}).items():
         indicator = {"service": uid, "monitors": service.get("sli") or service.get("monitors", [])}
+        # They decide what is good time.
+        indicator |= {"policies": service["policies"]} if service.get("policies") else {}
         slug = service.get("slug", uid)
         _add(found, bundle, slug, service, indicator, service.get("sla_targets", {}))
     for uid, monitor in bundle["monitors"].items():
@@ -84,8 +88,8 @@ def _slo(
             "spec": {
                 "ratioMetric": {
                     "counter": True,
-                    "good": metric("good_us"),
-                    "total": metric("measured_us"),
+                    "good": metric(FIGURES[0]),
+                    "total": metric(FIGURES[1]),
                 }
             },
         },

@@ -35,6 +35,20 @@ BY_HAND: Final = "name the monitor that measures it with --sli"
 
 
 @dataclass(frozen=True, slots=True)
+class OwnIndicator:
+    """Indicator of an export of Leadline: a service of a project, with its monitors.
+
+    `policies` are those of the service, empty for the default.
+    """
+
+    organization: str
+    project: str
+    service: str
+    monitors: Sequence[str]
+    policies: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """Prometheus query whose value meets the condition while the indicator is good."""
 
@@ -46,7 +60,8 @@ class Query:
 class SloObjective:
     """Objective of a file. `place` is its document.
 
-    `indicator` has the monitors of a service of Leadline, a query, or the reason for neither.
+    `indicator` is a service of Leadline, a query, or the reason for neither. `title` is the name
+    that people read.
     """
 
     place: str
@@ -55,10 +70,9 @@ class SloObjective:
     description: str
     window: str
     objective: float
-    indicator: Sequence[str] | Query | str
+    indicator: OwnIndicator | Query | str
     rules: list[dict[str, Any]] = field(default_factory=list)
-    # Name of the Leadline service, if the file is an export.
-    leadline: str = ""
+    title: str = ""
 
     @property
     def full_name(self) -> str:
@@ -190,6 +204,13 @@ def read_all(value: Any) -> None:
     if isinstance(value, Source):
         for key in value:
             read_all(value[key])
+
+
+def plain(value: Any) -> Any:
+    """Returns a value of a file without the record of what is read."""
+    if isinstance(value, Source):
+        return {key: plain(value[key]) for key in value}
+    return [plain(one) for one in value] if isinstance(value, list) else value
 
 
 def list_of(source: Source, name: str) -> list[Any]:

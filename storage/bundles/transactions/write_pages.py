@@ -110,12 +110,13 @@ def _in_words(
                 "name": one.name,
                 "description": one.description,
                 "group": one.group,
-                # Empty for a component whose source was deleted.
                 "monitor": "" if one.monitor_uid is None else monitors[one.monitor_uid],
                 "service": "" if one.service is None else services[one.service],
                 "show_latency": one.show_latency,
             }
             for one in components
+            # A bundle cannot state it, and an application keeps it.
+            if not one.is_lost
         ],
     }
 

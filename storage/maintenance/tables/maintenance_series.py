@@ -35,6 +35,11 @@ update maintenance_series set monitor = %(monitor)s, rrule = %(rrule)s, starts_a
   generated_through = at(%(starts)s) - interval '1 microsecond'
 where org = %(org)s and id = %(id)s
 """
+_RENAME = "update maintenance_series set reason = %(reason)s where org = %(org)s and id = %(id)s"
+_RENAME_TO_COME = """
+update maintenances set reason = %(reason)s
+where org = %(org)s and series = %(series)s and archived_at is null and starts_at > at(%(now)s)
+"""
 _ARCHIVE_TO_COME = """
 update maintenances set archived_at = at(%(now)s)
 where org = %(org)s and series = %(series)s and archived_at is null and starts_at > at(%(now)s)
@@ -85,6 +90,12 @@ async def insert_series(tx: Tx, values: dict[str, Any], uid: UUID | None = None)
 async def change_series(tx: Tx, row: SeriesRow, values: dict[str, Any]) -> None:
     """Replaces the settings of a locked series, whose windows must be announced again."""
     await tx.execute(_CHANGE, org=row.org, id=row.id, **values)
+
+
+async def change_reason(tx: Tx, row: SeriesRow, reason: str) -> None:
+    """Changes the reason of a locked series and of its windows that have not begun."""
+    await tx.execute(_RENAME, org=row.org, id=row.id, reason=reason)
+    await tx.execute(_RENAME_TO_COME, org=row.org, series=row.id, reason=reason, now=tx.now)
 
 
 async def archive_to_come(tx: Tx, row: SeriesRow) -> None:

@@ -50,7 +50,7 @@ async def begin_series(tx: Tx, principal: Principal, project: UUID, plan: Series
         Refused not_found, forbidden, invalid, maintenance_quota.
     """
     home = await demand_project(tx, principal, EDIT, project)
-    _check(plan, tx.now)
+    await _check(plan, tx.now)
     if not await removals.lock_project_quota(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
     monitor = await monitor_of(tx, home.org, home.id, plan.monitor)
@@ -71,13 +71,14 @@ async def put_held_series(
 ) -> None:
     """Creates or changes a series of a locked project, for a bundle. It can have begun before.
 
-    A change archives the windows that have not begun, and announces new ones. The
-    caller must reload the schedules afterwards.
+    The caller has checked its recurrence in a thread, and must reload the schedules afterwards. A
+    new reason goes to the windows that have not begun. Another change archives these, and
+    announces new ones.
 
     Raises:
         Refused invalid with its field.
     """
-    _check_words(plan)
+    _check_reason(plan)
     if plan.recurrence.starts_at < tx.now - _BEGUN_BEFORE_MOST_US:
         raise Refused("invalid", "starts_at", "must not be more than 10 years ago")
     values = _values(plan, await monitor_of(tx, home.org, home.id, plan.monitor))
@@ -85,6 +86,9 @@ async def put_held_series(
     if before is None:
         row_values = {"org": home.org, "project": home.id, **values}
         await maintenance_series.insert_series(tx, row_values, uid)
+    elif _is_same_time(before, plan.recurrence) and before.monitor == values["monitor"]:
+        # A window that people ended or annulled is not announced again.
+        await maintenance_series.change_reason(tx, before, plan.reason)
     else:
         await maintenance_series.archive_to_come(tx, before)
         await maintenance_series.change_series(tx, before, values)
@@ -175,16 +179,23 @@ async def _announce_windows(tx: Tx, row: SeriesRow) -> int:
     return len(found)
 
 
-def _check(plan: SeriesPlan, now: Instant) -> None:
-    _check_words(plan)
+def _is_same_time(row: SeriesRow, recurrence: Recurrence) -> bool:
+    before = (row.rrule, row.starts_at, row.duration_seconds, row.timezone)
+    seconds = recurrence.duration_us // SECOND
+    return before == (recurrence.rrule, recurrence.starts_at, seconds, recurrence.timezone)
+
+
+async def _check(plan: SeriesPlan, now: Instant) -> None:
+    # The check computes the occurrences of four years.
+    said = await trio.to_thread.run_sync(fault, plan.recurrence)
+    if said is not None:
+        raise Refused("invalid", *said)
+    _check_reason(plan)
     if plan.recurrence.starts_at < now:
         raise Refused("invalid", "starts_at", "must not be before now")
 
 
-def _check_words(plan: SeriesPlan) -> None:
-    said = fault(plan.recurrence)
-    if said is not None:
-        raise Refused("invalid", *said)
+def _check_reason(plan: SeriesPlan) -> None:
     if len(plan.reason) > REASON_LONGEST:
         raise Refused("invalid", "reason", f"must be at most {REASON_LONGEST} characters")
     expect("reason", text_rule_broken(plan.reason))

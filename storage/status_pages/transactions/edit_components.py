@@ -160,7 +160,9 @@ async def delete_component(tx: Tx, principal: Principal, component: UUID) -> Non
         Refused not_found, forbidden, managed_by_file.
     """
     home, row = await lock_component(tx, principal, component)
-    await expect_unmanaged_page(tx, principal, home)
+    # No bundle states a component whose source was deleted.
+    if not row.is_lost:
+        await expect_unmanaged_page(tx, principal, home)
     await status_components.delete_component(tx, row)
     await status_pages.raise_generation(tx, home)
     await audit(tx, principal, row.org, "status_component.delete", component_target(row))

@@ -1,11 +1,13 @@
 """Write of a whole status page by a bundle: its settings and its components in order.
 
 The status that people set of a manual component stays, and so does a custom domain. Components keep
-their identity by source and name, since incidents refer to them.
+their identity by source and name, since incidents refer to them. A component whose monitor or
+service was deleted stays as it is, until people delete it or an entry gives its name a source.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -132,14 +134,19 @@ async def _put_components(tx: Tx, page: PageRow, wanted: Sequence[ComponentDraft
     bound = [await _bound_of(tx, page, at, one) for at, one in enumerate(wanted)]
     pairs = paired([(bind, one.name) for bind, one in zip(bound, wanted, strict=True)], stored)
     kept = {row.id for row in pairs if row is not None}
+    lost = {row.position for row in stored if row.is_lost and row.id not in kept}
+    if len(wanted) + len(lost) > COMPONENTS_MOST:
+        rule = f"must have at most {COMPONENTS_MOST} entries, with {len(lost)} of a deleted source"
+        raise Refused("invalid", "components", rule)
     for row in stored:
-        if row.id not in kept:
+        if row.id not in kept and not row.is_lost:
             await status_components.delete_component(tx, row)
+    places = (place for place in count() if place not in lost)
     for at, (one, bind, before) in enumerate(zip(wanted, bound, pairs, strict=True)):
         if one.show_latency and not await select_measures_latency(tx, page.org, bind.monitor):
             rule = "is for a component of a monitor that measures latency"
             raise Refused("invalid", f"components[{at}].show_latency", rule)
-        await _put_component(tx, page, at, one, bind, before)
+        await _put_component(tx, page, next(places), one, bind, before)
 
 
 async def _bound_of(tx: Tx, page: PageRow, at: int, one: ComponentDraft) -> ComponentBinding:
@@ -205,7 +212,10 @@ def source_of(bound: ComponentBinding) -> tuple[str, int | None, int | None]:
 def paired(
     wanted: Sequence[tuple[ComponentBinding, str]], stored: Sequence[ComponentRow]
 ) -> list[ComponentRow | None]:
-    """Returns the stored component of each wanted one: by source and name, source, or name."""
+    """Returns the stored component of each wanted one: by source and name, source, or name.
+
+    A component of a deleted source becomes no manual one, since its status is not known.
+    """
     found: list[ComponentRow | None] = [None] * len(wanted)
     free = list(stored)
     for by_source, by_name in ((True, True), (True, False), (False, True)):
@@ -213,6 +223,8 @@ def paired(
             if found[at] is not None or (not by_name and bound.source == ComponentSource.MANUAL):
                 continue
             for row in free:
+                if row.is_lost and bound.source == ComponentSource.MANUAL:
+                    continue
                 same = (row.source, row.monitor, row.service) == source_of(bound)
                 if (same or not by_source) and (row.name == name or not by_name):
                     found[at] = row
