@@ -4,7 +4,7 @@ import pytest
 
 from leadline.daemon.loops.mailers import slow_teller
 from leadline.storage.alerting.tables.slow_warnings import RESULTS_MOST
-from leadline.storage.alerting.transactions.tell_slow import SlowDecision, SlowOutcome
+from leadline.storage.alerting.transactions.tell_slow import SlowDecision, SlowOutcome, tell_slow
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
 from leadline.storage.engine.pools import Tx
 from leadline.storage.monitors.rules.monitor import MonitorDraft
@@ -141,10 +141,9 @@ async def test_a_mute_holds_back_no_end_and_no_other_monitor(
     assert await teller.pass_once() == 3
     await mute(story, row.id)
     await execute(story, "update monitors set slow_above_ms = 0")
-    tell = slow_teller.tell_slow
 
     async def busy(tx: Tx, decision: SlowDecision) -> SlowOutcome:
-        return SlowOutcome.LATER if decision.key == row.key else await tell(tx, decision)
+        return SlowOutcome.LATER if decision.key == row.key else await tell_slow(tx, decision)
 
     with monkeypatch.context() as patch:
         patch.setattr(slow_teller, "tell_slow", busy)
