@@ -437,6 +437,7 @@ def means_of(settings: Settings, reach: Egress, now: Callable[[], Instant]) -> S
         now=now,
         stranger=by(notify_policy(deny)),
         to_mail_server=by(probe_policy(deny)),
+        base_path=settings.server.base_path,
     )
     return replace(means, mail=server_of(mail_of(settings), means))
 

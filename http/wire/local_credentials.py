@@ -5,7 +5,6 @@ interpreted as another kind.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 
 from ...storage.accounts.queries.principals import TokenUsed, select_by_session, select_by_token
 from ...storage.accounts.rules.access import CredentialKind, Principal
@@ -89,8 +88,13 @@ def bearer_of(header: str) -> str:
 
 
 def cookie_of(header: str, name: str) -> str:
-    try:
-        jar = SimpleCookie(header)
-    except CookieError:
-        return ""
-    return jar[name].value if name in jar else ""
+    """Returns the first cookie with the name; empty without one.
+
+    Browsers send the cookie with the longest path first (RFC 6265, section 5.4), so that of the
+    installation precedes one of the whole host.
+    """
+    for pair in header.split(";"):
+        key, _, value = pair.partition("=")
+        if key.strip() == name:
+            return value.strip().strip('"')
+    return ""

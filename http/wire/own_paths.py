@@ -90,7 +90,10 @@ def _rest(path: str, base: str) -> str | None:
 def _adding(base: bytes, send: Send) -> Send:
     async def add(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = [_with_base(name, value, base) for name, value in message.get("headers", ())]
+            given = message.get("headers", ())
+            headers = [_with_base(name, value, base) for name, value in given]
+            # The browser can have one of the whole host from before the prefix was configured.
+            headers += [one for one in given if _ends_cookie(*one)]
             message = {**message, "headers": headers}
         await send(message)
 
@@ -108,6 +111,16 @@ def _with_base(name: bytes, value: bytes, base: bytes) -> tuple[bytes, bytes]:
     if kind == b"set-cookie" and not value.startswith(_WHOLE_HOST):
         return name, _COOKIE_PATH.sub(lambda found: _cookie_path(base, found[1]), value)
     return name, value
+
+
+def _ends_cookie(name: bytes, value: bytes) -> bool:
+    """Returns whether a header ends a cookie of the whole installation."""
+    return (
+        name.lower() == b"set-cookie"
+        and not value.startswith(_WHOLE_HOST)
+        and b"; Path=/;" in value
+        and b"; Max-Age=0;" in value
+    )
 
 
 def _cookie_path(base: bytes, rest: bytes) -> bytes:

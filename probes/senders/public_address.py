@@ -1,8 +1,12 @@
 """Rules of the public address of an installation, which links of messages begin with."""
 
+import logging
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
+
+log = logging.getLogger("leadline.public_address")
 
 LONGEST: Final = 100
 # First segments of the paths of the installation, and of those at a custom domain: a path shows
@@ -40,3 +44,30 @@ def outside_base_path(public_base_url: str, base: str) -> str | None:
         return None
     path = urlsplit(public_base_url).path.rstrip("/")
     return None if path == base else f"must have the path of server.base_path, {base}"
+
+
+def redirect_outside_base_path(redirect_url: str, base: str) -> str | None:
+    """Returns the reason to refuse a redirect URL; None if it is empty or below the prefix."""
+    if not redirect_url or not base or urlsplit(redirect_url).path.startswith(f"{base}/"):
+        return None
+    return f"must be below the path of server.base_path, {base}"
+
+
+def used_address(setting: str, stored: str, configured: str, fault: str | None) -> str:
+    """Returns the stored address; with a fault the configured one.
+
+    The address can be older than the prefix. Its host then has another application, which must not
+    receive the tokens of links.
+    """
+    if fault is None:
+        return stored
+    _report(setting, stored, fault)
+    return configured
+
+
+@lru_cache(maxsize=64)
+def _report(setting: str, stored: str, fault: str) -> None:
+    """Logs an ignored address once in a process."""
+    log.warning(
+        "stored address ignored", extra={"setting": setting, "address": stored, "fault": fault}
+    )

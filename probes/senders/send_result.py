@@ -94,6 +94,8 @@ class SendContext:
     # Services whose secret the installation has, so that their buttons work.
     slack_buttons: bool = False
     telegram_buttons: bool = False
+    # Path prefix of the installation. Links of messages have it.
+    base_path: str = ""
 
 
 async def post_json(

@@ -53,6 +53,7 @@ class WatchedMonitor(msgspec.Struct, frozen=True):
     id: int
     above_ms: int
     runs: int
+    interval_seconds: int
     seen: Instant | None
     since: Instant | None
 

@@ -123,11 +123,11 @@ async def test_a_warning_waits_for_the_end_of_a_mute(
 ) -> None:
     row, teller = await slow_monitor(story), teller_of(story)
 
-    async def muted(*_: object) -> dict[MonitorKey, list[str]]:
-        return {row.key: ["a mute in force"]}
+    async def muted(*_: object) -> set[MonitorKey]:
+        return {row.key}
 
     for module in (tell_slow, slow_teller):
-        monkeypatch.setattr(module, "mutes_of_monitors", muted)
+        monkeypatch.setattr(module, "select_quiet", muted)
     await checked(story, row, 600, 600, 600)
     assert await teller.pass_once() == 0
     assert await told(story) == []
@@ -143,10 +143,10 @@ async def test_a_fast_check_during_a_mute_cancels_the_warning(
 ) -> None:
     row, teller = await slow_monitor(story), teller_of(story)
 
-    async def muted(*_: object) -> dict[MonitorKey, list[str]]:
-        return {row.key: ["a mute in force"]}
+    async def muted(*_: object) -> set[MonitorKey]:
+        return {row.key}
 
-    monkeypatch.setattr(slow_teller, "mutes_of_monitors", muted)
+    monkeypatch.setattr(slow_teller, "select_quiet", muted)
     await checked(story, row, 600, 600, 600)
     assert await teller.pass_once() == 0
     await checked(story, row, 100)

@@ -6,27 +6,34 @@ processes can run it: the lock of the monitor's state decides which one stores a
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
+import trio
+
+from ....storage.alerting.queries.quiet_monitors import select_quiet
 from ....storage.alerting.rows import WatchedMonitor
 from ....storage.alerting.rules.slow_warning import SlowState, follow
 from ....storage.alerting.tables import slow_warnings
 from ....storage.alerting.transactions.tell_slow import SlowDecision, SlowOutcome, tell_slow
-from ....storage.core.instant import DAY, Instant
+from ....storage.core.instant import DAY, SECOND, Instant
 from ....storage.core.key import MonitorKey
 from ....storage.core.refusal import Unavailable
-from ....storage.engine.pools import Pool
-from ....storage.mutes.queries import mutes_of_monitors
+from ....storage.engine.pools import Pool, Tx
 
 log = logging.getLogger("leadline.slow_teller")
 
 PAUSE_SECONDS: Final = 10.0
-# Monitors whose results one statement reads.
-BATCH_MOST: Final = 500
-# Older results are ignored, for example after the threshold is set.
+# Monitors whose results one statement reads. Following them blocks the event loop meanwhile.
+BATCH_MOST: Final = 100
+# Without a known state, for example after a start, results of this time count, or those of one more
+# interval than a warning takes. Older ones are ignored.
 LOOKBACK_US: Final = DAY
+
+_Select = Callable[[Tx, MonitorKey, int], Awaitable[list[WatchedMonitor]]]
+_Handle = Callable[[Sequence[WatchedMonitor]], Awaitable[int]]
 
 
 class SlowTeller:
@@ -39,68 +46,91 @@ class SlowTeller:
 
     async def pass_once(self) -> int:
         """Follows the results since the last pass; returns the number of changes."""
-        changes, after, known = 0, MonitorKey((0, 0)), set[MonitorKey]()
-        while True:
-            async with self._pool.statement("slow_monitors") as tx:
-                batch = await slow_warnings.select_watched(tx, after, BATCH_MOST)
-            if not batch:
-                break
+        known = set[MonitorKey]()
+
+        async def follow_known(batch: Sequence[WatchedMonitor]) -> int:
             known.update(one.key for one in batch)
-            changes += await self._follow(batch)
-            after = batch[-1].key
+            return await self._follow(batch)
+
+        changes = await self._each("slow_monitors", slow_warnings.select_watched, follow_known)
         self._states = {key: self._states[key] for key in self._states.keys() & known}
-        async with self._pool.statement("unwatched_monitors") as tx:
-            removed = await slow_warnings.select_unwatched(tx, BATCH_MOST)
-        for one in removed:
+        return changes + await self._each(
+            "unwatched_monitors", slow_warnings.select_unwatched, self._end
+        )
+
+    async def _each(self, name: str, select: _Select, handle: _Handle) -> int:
+        """Handles all monitors in batches, whatever happens to those before."""
+        changes, after = 0, MonitorKey((0, 0))
+        while True:
+            async with self._pool.statement(name) as tx:
+                batch = await select(tx, after, BATCH_MOST)
+            if not batch:
+                return changes
+            changes += await handle(batch)
+            await trio.lowlevel.checkpoint()
+            after = batch[-1].key
+
+    async def _end(self, batch: Sequence[WatchedMonitor]) -> int:
+        """Ends the warnings of monitors whose threshold was removed."""
+        changes = 0
+        for one in batch:
             assert one.seen is not None, "the warning is stored"
             before = (one.seen, one.since)
-            changes += await self._store(
-                SlowDecision(one.key, before, SlowState(one.seen), 0, None)
-            )
+            decision = SlowDecision(one.key, before, SlowState(one.seen), 0, None)
+            changes += await self._store(decision)
         return changes
 
     async def _follow(self, batch: Sequence[WatchedMonitor]) -> int:
-        start = Instant(self._clock() - LOOKBACK_US)
-        before = {one.key: self._state(one, start) for one in batch}
+        now = self._clock()
+        before = {one.key: self._state(one, now) for one in batch}
         async with self._pool.statement("slow_results") as tx:
             found = await slow_warnings.select_measured(
-                tx, {key: state.seen for key, state in before.items()}
+                tx, {key: state.seen for key, state in before.items()}, now
             )
-        decided: list[tuple[WatchedMonitor, SlowDecision]] = []
+        decided: list[SlowDecision] = []
         for one in batch:
             state = before[one.key]
             after, changes = follow(state, found.get(one.key, ()), one.above_ms, one.runs)
-            self._states[one.key] = SlowState(after.seen, after.streak, state.since)
+            self._states[one.key] = replace(after, since=state.since)
             # A warning that began and ended since the last pass sends no message.
             if (after.since is None) != (state.since is None):
                 # If the change is not stored now, the next result like the last one decides again.
-                self._states[one.key] = SlowState(after.seen, one.runs - 1, state.since)
+                self._states[one.key] = replace(after, streak=one.runs - 1, since=state.since)
                 stored = (one.seen, one.since)
-                change = SlowDecision(one.key, stored, after, one.above_ms, changes[-1])
-                decided.append((one, change))
-        return await self._store_unmuted(decided)
+                decided.append(SlowDecision(one.key, stored, after, one.above_ms, changes[-1]))
+        return await self._store_allowed(decided)
 
-    async def _store_unmuted(self, decided: Sequence[tuple[WatchedMonitor, SlowDecision]]) -> int:
-        """Stores the changes of monitors that are not muted; returns their number."""
+    async def _store_allowed(self, decided: Sequence[SlowDecision]) -> int:
+        """Stores the ends, and the begins of monitors that may warn; returns their number."""
         if not decided:
             return 0
-        async with self._pool.transaction("muted_slow_monitors", read_only=True) as tx:
-            muted = await mutes_of_monitors(tx, [one.key for one, _ in decided])
+        begins = [change.key for change in decided if change.after.since is not None]
+        async with self._pool.transaction("quiet_slow_monitors", read_only=True) as tx:
+            waiting = await select_quiet(tx, begins)
         count = 0
-        for one, change in decided:
-            if one.key not in muted and await self._store(change):
+        for change in decided:
+            if change.key not in waiting and await self._store(change):
                 count += 1
                 # The next pass continues from the stored state.
-                self._states.pop(one.key, None)
+                self._states.pop(change.key, None)
         return count
 
-    def _state(self, one: WatchedMonitor, start: Instant) -> SlowState:
-        """Returns the state to continue from, unless another process changed the stored one."""
+    def _state(self, one: WatchedMonitor, now: Instant) -> SlowState:
+        """Returns the state to continue from, unless another process changed the stored one.
+
+        It is never later than now, so that results count after a clock is set back.
+        """
         known = self._states.get(one.key)
-        stored = max(one.seen or start, start)
-        if known is None or known.since != one.since or known.seen < stored:
-            return SlowState(stored, 0, one.since)
-        return known
+        stored = one.seen or Instant(0)
+        if (
+            known is not None
+            and known.since == one.since
+            and (known.seen >= stored or stored > now)
+        ):
+            return replace(known, seen=min(known.seen, now))
+        lookback = max(LOOKBACK_US, (one.runs + 1) * one.interval_seconds * SECOND)
+        start = Instant(now - lookback)
+        return SlowState(min(max(one.seen or start, start), now), 0, one.since, one.above_ms)
 
     async def _store(self, decision: SlowDecision) -> int:
         """Stores one change. A failure does not stop the monitors of other tenants."""

@@ -55,6 +55,11 @@ _ROWS: Final = (
 
 
 def _says(found: OIDCSettingsView) -> str:
+    if found.redirect_url_fault:
+        return (
+            f"The stored redirect URL is ignored: it {found.redirect_url_fault}. Sign-in uses that"
+            " of the configuration file."
+        )
     if found.active:
         return f"Users can sign in at {found.issuer}."
     if found.enabled:

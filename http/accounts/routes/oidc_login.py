@@ -23,6 +23,7 @@ from ....probes.oidc.oidc_client import (
     redeem,
 )
 from ....probes.oidc.oidc_settings import OidcSettings
+from ....probes.senders.public_address import redirect_outside_base_path, used_address
 from ....storage.accounts.queries.auth_policy import auth_policy_in_force
 from ....storage.accounts.queries.group_roles import select_rules_of
 from ....storage.accounts.queries.oidc_settings import select_sign_on
@@ -43,6 +44,7 @@ from ...auth.jws import NotSigned
 from ...wire.app_context import AppContext
 from ...wire.errors import Problem
 from ...wire.local_credentials import cookie_of, identify_in
+from ...wire.mail_config import mailing_now
 from ...wire.own_paths import local_path
 from ...wire.route import Request, Response, Route
 from ...wire.session_cookie import client_text, new_secret, set_cookie
@@ -147,7 +149,20 @@ async def settings_in_force(context: AppContext) -> OidcSettings:
             raise Stopped("provider_unavailable") from None
     if not found.enabled:
         raise Stopped("off")
-    return found
+    return await _redirecting_here(context, found)
+
+
+async def _redirecting_here(context: AppContext, found: OidcSettings) -> OidcSettings:
+    """Returns the settings with a redirect URL below the path prefix of the installation."""
+    fault = redirect_outside_base_path(found.redirect_url, context.options.base_path)
+    if fault is None:
+        return found
+    configured = context.options.sign_on.redirect_url
+    if not configured and (base := (await mailing_now(context)).base_url):
+        configured = base + CALLBACK
+    if redirect := used_address("redirect_url", found.redirect_url, configured, fault):
+        return msgspec.structs.replace(found, redirect_url=redirect)
+    raise Stopped("off")
 
 
 async def _taken(ask: Request) -> FlowRow:

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from ....probes.oidc.oidc_client import ProviderFault
 from ....probes.oidc.oidc_settings import USUAL_SCOPES, OidcSettings
+from ....probes.senders.public_address import redirect_outside_base_path
 from ....storage.accounts.queries.oidc_settings import select_sign_on_shown
 from ....storage.accounts.transactions.put_oidc import EDIT, merged_sign_on, put_sign_on
 from ...wire.app_context import AppContext
@@ -29,10 +30,14 @@ async def read(ask: Request) -> OIDCSettingsView:
 async def put(ask: Request) -> OIDCSettingsView:
     """Stores the settings.
 
-    Raises: Refused as `merged_sign_on`; Problem with the issuer, if the issuer does not answer.
+    Raises: Refused as `merged_sign_on`; Problem with the issuer, if the issuer does not answer, or
+        with a redirect URL outside the path prefix.
     """
     context = ask.context
     wanted = await _wanted(context, ask.body)
+    fault_found = redirect_outside_base_path(wanted.redirect_url, context.options.base_path)
+    if fault_found is not None:
+        raise Problem(f"redirect_url: {fault_found}")
     secret = given(ask.body.client_secret)
     async with context.pool.transaction("merge_oidc_settings", read_only=True) as tx:
         whole = await merged_sign_on(
@@ -79,6 +84,7 @@ async def _settings_json(context: AppContext) -> OIDCSettingsView:
     async with context.pool.statement("read_oidc_settings") as tx:
         shown = await select_sign_on_shown(tx, context.options.sign_on)
     settings = shown.settings
+    fault = redirect_outside_base_path(settings.redirect_url, context.options.base_path)
     is_active = False
     if settings.enabled:
         try:
@@ -99,6 +105,7 @@ async def _settings_json(context: AppContext) -> OIDCSettingsView:
         button_label=settings.button_label,
         bootstrap_admins=list(settings.bootstrap_admins),
         reload_error=context.providers.fault(settings.issuer) if settings.enabled else "",
+        redirect_url_fault=UNSET if fault is None else fault,
     )
 
 

@@ -58,6 +58,8 @@ class OIDCSettingsView(Schema, frozen=True, kw_only=True):
     button_label: str
     bootstrap_admins: list[str]
     reload_error: str
+    # Reason why the stored redirect URL is ignored.
+    redirect_url_fault: str | UnsetType = UNSET
 
 
 class SetOIDCSettings(RequestSchema, frozen=True, kw_only=True):

@@ -49,6 +49,11 @@ _ROWS: Final = (
 
 
 def _says(found: MailSettingsView) -> str:
+    if found.public_base_url_fault:
+        return (
+            f"The stored base URL is ignored: it {found.public_base_url_fault}. Links have that of"
+            " the configuration file."
+        )
     if found.deliverable:
         return (
             f"E-mails are sent by {found.smtp_host}, from {found.from_}, with links to"

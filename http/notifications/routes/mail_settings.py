@@ -56,6 +56,7 @@ async def _settings_json(context: AppContext) -> MailSettingsView:
         set_here = await select_mail_shown(tx)
         mailing = await mailing_in(tx, context)
     found, has_password = set_here or (configured, bool(configured.smtp_password))
+    fault = outside_base_path(found.public_base_url, context.options.base_path)
     return MailSettingsView(
         configured=set_here is not None,
         enabled=found.enabled,
@@ -66,6 +67,7 @@ async def _settings_json(context: AppContext) -> MailSettingsView:
         from_=found.from_,
         public_base_url=found.public_base_url,
         deliverable=mailing.can_mail,
+        public_base_url_fault=UNSET if fault is None else fault,
     )
 
 

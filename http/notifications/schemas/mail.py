@@ -22,6 +22,8 @@ class MailSettingsView(Schema, frozen=True, kw_only=True):
     from_: str = msgspec.field(name="from")
     public_base_url: str
     deliverable: bool
+    # Reason why the stored base URL is ignored.
+    public_base_url_fault: str | UnsetType = UNSET
 
 
 class SetMailSettings(RequestSchema, frozen=True, kw_only=True):

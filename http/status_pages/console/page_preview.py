@@ -28,12 +28,14 @@ async def render_page_preview(ask: Request) -> Response:
         found = await reached(ask, tx)
         facts = await select_page_facts(tx, found.shown, Audience.PUBLIC, latency=True)
         branding = await page_branding(tx, found.shown.branding)
-    addresses = addresses_of(ask, found.shown, page_token(found.row, ask.context.keyring))
+    token = page_token(found.row, ask.context.keyring)
+    addresses = addresses_of(ask, found.shown, token)
     told = render(facts, Audience.PUBLIC)
     framed = policy(branding).replace("frame-ancestors 'none'", "frame-ancestors 'self'")
     headers = {**HEADERS, "Content-Security-Policy": framed}
     language = language_of(found.shown.language, None, ENGLISH)
-    spoken = Reader(language, query=(), path=f"/status/{found.shown.slug}")
+    opens = (("token", token),) if token and found.shown.token_hash is not None else ()
+    spoken = Reader(language, query=opens, path=f"/status/{found.shown.slug}")
     with times_in_utc(), speaking(spoken):
         body = page_html(told, branding, addresses, framed=True)
     return Response(body=body, headers=headers, content_type=HTML)

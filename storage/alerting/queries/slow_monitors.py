@@ -11,11 +11,12 @@ _SELECT: Final = """
 select w.org, w.monitor, w.since_at
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join slow_warnings w on w.org = k.org and w.monitor = k.monitor
-where w.since_at is not null
+  join monitors m on m.org = k.org and m.id = k.monitor
+where m.enabled and w.since_at is not null
 """
 
 
 async def select_slow(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, Instant]:
-    """Returns since when each of the monitors is slow that is."""
+    """Returns since when each of the monitors is slow that is, without paused ones."""
     rows = await tx.rows(_SELECT, **key_arrays(keys, "monitors"))
     return {MonitorKey((org, monitor)): since for org, monitor, since in rows}

@@ -19,11 +19,13 @@ class SlowState:
 
     `seen` is the newest counted result, `streak` the number of results in a row that
     contradict the present state. `since` is the begin of the warning, None without one.
+    `above_ms` is the threshold that the streak was counted with.
     """
 
     seen: Instant
     streak: int = 0
     since: Instant | None = None
+    above_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,12 @@ class SlowChange:
 def follow(
     state: SlowState, results: Iterable[MeasuredCheck], above_ms: int, in_row: int
 ) -> tuple[SlowState, list[SlowChange]]:
-    """Returns the state after results in the order of time, and the changes."""
-    seen, streak, since = state.seen, state.streak, state.since
+    """Returns the state after results in the order of time, and the changes.
+
+    Another threshold than before starts a new streak.
+    """
+    seen, since = state.seen, state.since
+    streak = state.streak if state.above_ms == above_ms else 0
     changes: list[SlowChange] = []
     for result in results:
         seen = result.ts
@@ -58,4 +64,4 @@ def follow(
         if streak >= in_row:
             streak, since = 0, result.ts if is_slow else None
             changes.append(SlowChange(result.ts, result.latency_ms, is_slow))
-    return SlowState(seen, streak, since), changes
+    return SlowState(seen, streak, since, above_ms), changes

@@ -16,16 +16,17 @@ from ..rules.slow_warning import MeasuredCheck, SlowState
 RESULTS_MOST: Final = 40
 
 _WATCHED: Final = """
-select m.org, m.id, m.slow_above_ms, m.slow_runs, w.seen_at, w.since_at
+select m.org, m.id, m.slow_above_ms, m.slow_runs, m.interval_seconds, w.seen_at, w.since_at
 from monitors m left join slow_warnings w on w.org = m.org and w.monitor = m.id
 where (m.org, m.id) > (%(org)s, %(monitor)s) and m.slow_above_ms > 0
   and m.type not in ('push', 'composite')
 order by m.org, m.id limit %(most)s
 """
 _UNWATCHED: Final = """
-select m.org, m.id, m.slow_above_ms, m.slow_runs, w.seen_at, w.since_at
+select m.org, m.id, m.slow_above_ms, m.slow_runs, m.interval_seconds, w.seen_at, w.since_at
 from slow_warnings w join monitors m on m.org = w.org and m.id = w.monitor
-where m.slow_above_ms = 0 order by m.org, m.id limit %(most)s
+where (m.org, m.id) > (%(org)s, %(monitor)s) and m.slow_above_ms = 0
+order by m.org, m.id limit %(most)s
 """
 _RESULTS: Final = """
 select k.org, k.monitor, h.ts, h.latency_ms, h.up
@@ -33,6 +34,7 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[], %(after)s::bigint[]) as k(org,
   cross join lateral (
     select b.ts, b.latency_ms, b.up from heartbeats b
     where b.org = k.org and b.monitor = k.monitor and b.ts > at(k.after)
+      and b.ts <= at(%(now)s)
     order by b.ts desc limit %(most)s) h
 order by k.org, k.monitor, h.ts
 """
@@ -62,21 +64,26 @@ async def select_watched(tx: Tx, after: MonitorKey, most: int) -> list[WatchedMo
     return await tx.structs(WatchedMonitor, _WATCHED, org=org, monitor=monitor, most=most)
 
 
-async def select_unwatched(tx: Tx, most: int) -> list[WatchedMonitor]:
+async def select_unwatched(tx: Tx, after: MonitorKey, most: int) -> list[WatchedMonitor]:
     """Returns monitors whose threshold was removed since their last warning."""
-    return await tx.structs(WatchedMonitor, _UNWATCHED, most=most)
+    org, monitor = after
+    return await tx.structs(WatchedMonitor, _UNWATCHED, org=org, monitor=monitor, most=most)
 
 
 async def select_measured(
-    tx: Tx, after: dict[MonitorKey, Instant]
+    tx: Tx, after: dict[MonitorKey, Instant], now: Instant
 ) -> dict[MonitorKey, list[MeasuredCheck]]:
-    """Returns the newest results of each monitor after an instant, in the order of time."""
+    """Returns the newest results of each monitor after an instant, in the order of time.
+
+    Those later than `now` are left out: the clock was set back since they were recorded.
+    """
     keys: Sequence[MonitorKey] = sorted(after)
     found: dict[MonitorKey, list[MeasuredCheck]] = {}
     rows = await tx.rows(
         _RESULTS,
         **key_arrays(keys, "monitors"),
         after=[after[key] for key in keys],
+        now=now,
         most=RESULTS_MOST,
     )
     for org, monitor, ts, latency_ms, up in rows:

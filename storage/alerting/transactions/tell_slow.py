@@ -12,13 +12,13 @@ from uuid_utils.compat import uuid7
 from ...core.instant import Instant
 from ...core.key import MonitorKey
 from ...engine.pools import Tx
-from ...mutes.queries import mutes_of_monitors
 from ...notifications.queries.warning_channels import select_warning_channels
 from ...notifications.rules.notification import Notification, Topic
 from ...notifications.transactions.enqueue_notifications import (
     enqueue_pages,
     enqueue_to_notified_channels,
 )
+from ..queries.quiet_monitors import select_quiet
 from ..rules.outage_text import slow_ended_title, slow_text, slow_title
 from ..rules.slow_warning import SlowChange, SlowState
 from ..tables import slow_warnings
@@ -27,12 +27,14 @@ from ..tables.outages import LockedMonitor, lock_free_subjects
 BEGAN = "monitor.warning"
 ENDED = "monitor.warning_ended"
 TURNED_OFF = "The threshold was removed."
+DELETED = "The monitor was deleted or retired."
 
 
 class SlowOutcome(StrEnum):
     BEGAN = "began"
     ENDED = "ended"
-    # Another transaction has locked the monitor or changed the warning, or a mute is in force.
+    # Another transaction has locked the monitor or changed the warning, or the begin has to wait:
+    # the monitor is silenced, muted or in maintenance.
     LATER = "later"
 
 
@@ -60,9 +62,9 @@ async def tell_slow(tx: Tx, decision: SlowDecision) -> SlowOutcome:
         return SlowOutcome.LATER
     if (stored.seen, stored.since, stored.above_ms) != (*decision.before, decision.above_ms):
         return SlowOutcome.LATER
-    if await mutes_of_monitors(tx, [key]):
-        return SlowOutcome.LATER
     if change is not None and change.is_slow:
+        if await select_quiet(tx, [key]):
+            return SlowOutcome.LATER
         thread = uuid7()
         await slow_warnings.put_warning(tx, key, decision.after, thread)
         await _begin(tx, subject, thread, change, decision.above_ms)
@@ -75,6 +77,16 @@ async def tell_slow(tx: Tx, decision: SlowDecision) -> SlowOutcome:
         why = TURNED_OFF if change is None else slow_text(change.latency_ms, decision.above_ms)
         await _end(tx, subject, stored.thread, stored.since, why)
     return SlowOutcome.ENDED
+
+
+async def end_of_deleted(tx: Tx, subject: LockedMonitor) -> None:
+    """Ends the warning of a locked monitor that is deleted or retired, if it has one."""
+    stored = await slow_warnings.select_stored(tx, subject.key)
+    if stored is None or stored.thread is None:
+        return
+    await slow_warnings.drop_warning(tx, subject.key)
+    if stored.since is not None:
+        await _end(tx, subject, stored.thread, stored.since, DELETED)
 
 
 async def _begin(

@@ -10,6 +10,7 @@ import msgspec
 
 from ....probes.senders.gateway_settings import PhoneGateway
 from ....probes.senders.mail_settings import MailSettings
+from ....probes.senders.public_address import outside_base_path, used_address
 from ....probes.senders.send_result import OutgoingMail, SendContext
 from ...accounts.rows import SettingRow
 from ...accounts.tables.instance_settings import select_whole_setting
@@ -73,6 +74,7 @@ async def mailing_in_force(
 ) -> Mailing:
     """Returns the configuration, overridden by the stored setting.
 
+    A stored base URL outside the path prefix of the installation is ignored.
     If no key decrypts the password, no mail server is available.
     """
     usual = Mailing(configured, base_url.rstrip("/"))
@@ -83,7 +85,9 @@ async def mailing_in_force(
     if found is None:
         return usual
     means = replace(configured, mail=server_of(found, configured))
-    return Mailing(means, found.public_base_url.rstrip("/"))
+    stored = found.public_base_url.rstrip("/")
+    fault = outside_base_path(stored, configured.base_path)
+    return Mailing(means, used_address("public_base_url", stored, usual.base_url, fault))
 
 
 def server_of(mail: MailSettings, means: SendContext) -> OutgoingMail | None:

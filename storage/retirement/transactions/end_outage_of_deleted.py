@@ -2,6 +2,7 @@
 
 from ...alerting.tables import outages
 from ...alerting.transactions.notify_outage import notify_end
+from ...alerting.transactions.tell_slow import end_of_deleted
 from ...engine.pools import Tx
 from ...incidents.rules.incident import IncidentStatus
 from ...incidents.tables import incidents
@@ -15,6 +16,8 @@ DELETED_BODY = "The monitor was deleted."
 
 async def end_with_monitor(tx: Tx, row: MonitorRow) -> None:
     """Resolves the incident, or notifies the notified channels if there was no incident.
+
+    It also ends the slow warning.
 
     The caller deletes the monitor afterwards.
     """
@@ -30,4 +33,6 @@ async def end_with_monitor(tx: Tx, row: MonitorRow) -> None:
         await write_entry(tx, incident, entry)
     elif subject and outage and outage.announced_at is not None and outage.mark_notified_alone:
         await notify_end(tx, subject, outage, f"{subject.name[:150]} was deleted")
+    if subject is not None:
+        await end_of_deleted(tx, subject)
     await notify_unwatched(tx, of_monitor(row), burning)

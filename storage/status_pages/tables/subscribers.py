@@ -33,7 +33,8 @@ values (%(org)s, %(uid)s, %(page)s, %(kind)s, %(address)s, %(address_key)s,
   %(components)s::uuid[], %(language)s, at(%(now)s), %(hashed)s, %(sealed)s, at(%(now)s))
 on conflict (org, page, kind, address_key) do update
   set requested_components = excluded.requested_components, requested_at = excluded.requested_at,
-    language = coalesce(excluded.language, subscribers.language)
+    language = case when subscribers.confirmed_at is null
+      then coalesce(excluded.language, subscribers.language) else subscribers.language end
 returning id
 """
 _ADDRESSED: Final = """
@@ -104,7 +105,8 @@ async def ask_subscriber(
 ) -> int:
     """Inserts or updates a subscriber and returns its destination.
 
-    A known address keeps its id and its confirmed components.
+    A known address keeps its id and its confirmed components. A confirmed one also keeps its
+    language, as anybody can send the request.
     """
     key = await tx.value(
         _ASK,

@@ -21,9 +21,10 @@ from leadline.http.wire.custom_domains import (
     _WITHOUT_PREFIX,
     PageDomains,
 )
+from leadline.http.wire.local_credentials import cookie_of
 from leadline.http.wire.options import HttpOptions
 from leadline.http.wire.own_paths import ATTRIBUTES, BasePath, with_base_path
-from leadline.http.wire.session_cookie import set_cookie
+from leadline.http.wire.session_cookie import clear_cookie, set_cookie
 from leadline.probes.senders.public_address import (
     LONGEST,
     TAKEN,
@@ -211,3 +212,29 @@ async def test_redirects_and_cookies_get_the_prefix() -> None:
     ]
     _, _, headers = await _asked("/", "status.example.com", headers=given_)
     assert tuple(headers) == given_
+
+
+async def test_the_end_of_a_cookie_also_ends_that_of_the_whole_host() -> None:
+    end = clear_cookie(HttpOptions()).encode()
+    given_ = ((b"set-cookie", end), (b"set-cookie", b"a=; Path=/auth; Max-Age=0; HttpOnly"))
+    _, _, headers = await _asked("/leadline/x", "apps.example.com", headers=given_)
+    assert [value for _, value in headers] == [
+        end.replace(b"Path=/;", b"Path=/leadline;"),
+        b"a=; Path=/leadline/auth; Max-Age=0; HttpOnly",
+        end,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        # As browsers order them: the longest path first.
+        ("leadline_session=new; leadline_session=old", "new"),
+        ("theme=dark;leadline_session=new", "new"),
+        ('b@d[]=1; leadline_session="new"', "new"),
+        ("xleadline_session=old", ""),
+        ("", ""),
+    ],
+)
+def test_the_first_cookie_of_a_name_counts(header: str, found: str) -> None:
+    assert cookie_of(header, "leadline_session") == found

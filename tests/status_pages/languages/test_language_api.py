@@ -100,3 +100,22 @@ async def test_a_form_answers_and_subscribes_in_its_language(api: Api) -> None:
     status, text, _ = await post(api, where, ("email", ADA))
     assert (status, "Sehen Sie in Ihr Postfach" in text) == (200, True)
     assert await rows(api, "select language from subscribers") == [("de",)]
+
+
+async def test_a_stranger_does_not_change_the_language_of_a_subscriber(api: Api) -> None:
+    page = await new_page(api)
+    where = f"/status/{page['slug']}/subscribe"
+    for confirmed, asked, kept in ((False, "de", "de"), (False, "en", "en"), (True, "de", "en")):
+        async with api.pool.transaction("change") as tx:
+            await tx.execute("delete from subscription_requests")
+            if confirmed:
+                await tx.execute("update subscribers set confirmed_at = now()")
+        assert (await post(api, f"{where}?lang={asked}", ("email", ADA)))[0] == 200
+        assert await rows(api, "select language from subscribers") == [(kept,)]
+
+
+async def test_the_preview_of_an_unlisted_page_links_with_its_token(api: Api) -> None:
+    page = await new_page(api, visibility="unlisted")
+    path = f"/projects/{api.project}/status-pages/{page['id']}/preview"
+    text = await (await api.ask("org_admin", "GET", path)).get_data(as_text=True)
+    assert f"/status/{page['slug']}?token={page['unlisted_token']}&amp;lang=de" in text
