@@ -4,7 +4,7 @@ The settings are a chain in PEM, and the private key of its first certificate, w
 secret or in the config. Pure.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import time
 
 from cryptography import x509
@@ -20,10 +20,18 @@ from .check import Check
 from .credentials import CredentialEncoding, demanded_secret
 from .failure import TargetFailure
 from .monitor_spec import Config, Field, FieldType, SpecFault
-from .private_key import KEY_LONGEST, NO_KEY, PASSPHRASE, BadKey, certificate_blocks, private_block
+from .private_key import (
+    CERTIFICATES_LONGEST,
+    KEY_LONGEST,
+    NO_KEY,
+    PASSPHRASE,
+    BadKey,
+    ClientCertificate,
+    certificate_blocks,
+    private_block,
+)
 from .result import FailureClass
 
-CERTIFICATES_LONGEST = 32_768
 # Section of the form.
 GROUP = "Client certificate"
 
@@ -59,24 +67,6 @@ _KINDS = frozenset(
         PublicKeyAlgorithmOID.ED448,
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ClientCertificate:
-    """Client certificate: a chain, and the private key of its first certificate, in PEM."""
-
-    certificates: str
-    key: str = field(repr=False)
-
-    @property
-    def pem(self) -> str:
-        """Returns the key and the chain, and nothing that OpenSSL would read besides.
-
-        Raises: `BadKey`.
-        """
-        if len(self.certificates) > CERTIFICATES_LONGEST:
-            raise BadKey("is too long")
-        return private_block(self.key) + certificate_blocks(self.certificates)
 
 
 def certificate_faults(target: str, config: Config) -> list[SpecFault]:

@@ -1,4 +1,4 @@
-"""Private key of a client certificate: its kind and size, read before a library reads it.
+"""Client certificate with its private key: kind and size, read before a library reads them.
 
 A library computes for seconds with some keys: the public key of a DSA key, or the passphrase of an
 encrypted one. Only RSA, EC, Ed25519 and Ed448 are accepted. Pure.
@@ -7,10 +7,12 @@ encrypted one. Only RSA, EC, Ed25519 and Ed448 are accepted. Pure.
 import re
 from base64 import b64decode
 from binascii import Error
+from dataclasses import dataclass, field
 from typing import Final
 
 # A key of RSA with 8 192 bits has 6 400 characters.
 KEY_LONGEST: Final = 8_192
+CERTIFICATES_LONGEST: Final = 32_768
 RSA_BITS_MOST: Final = 8_192
 # No factor is longer than half the modulus of the longest key, with some room.
 _FACTOR_BITS_MOST: Final = 4_160
@@ -149,3 +151,21 @@ def _part(data: bytes, tag: int) -> tuple[bytes, bytes]:
     if len(data) < at + length:
         raise ValueError("less data")
     return data[at : at + length], data[at + length :]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """Client certificate: a chain, and the private key of its first certificate, in PEM."""
+
+    certificates: str
+    key: str = field(repr=False)
+
+    @property
+    def pem(self) -> str:
+        """Returns the key and the chain, and nothing that OpenSSL would read besides.
+
+        Raises: `BadKey`.
+        """
+        if len(self.certificates) > CERTIFICATES_LONGEST:
+            raise BadKey("is too long")
+        return private_block(self.key) + certificate_blocks(self.certificates)

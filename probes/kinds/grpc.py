@@ -9,7 +9,6 @@ from ..check.check import Check
 from ..check.client_certificate import (
     CLIENT_CERT,
     CLIENT_KEY_REF,
-    ClientCertificate,
     is_certificate,
 )
 from ..check.condition_evaluation import MISSING, ProbeValues
@@ -18,6 +17,7 @@ from ..check.failure import TargetFailure
 from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
 from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
+from ..check.private_key import ClientCertificate
 from ..check.result import FailureClass
 from ..check.target import BadTarget, read_host, read_host_port
 from ..net.certificate_expiry import expires_at_us

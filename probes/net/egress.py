@@ -15,12 +15,12 @@ from typing import TypeVar
 import trio
 
 from ..check.canary_stages import Stages
-from ..check.client_certificate import ClientCertificate
 from ..check.cpu_meter import current_meter, held
 from ..check.cpu_share import CpuShare
 from ..check.failure import LocalFailure
 from ..check.loop_lag import LoopLag
 from ..check.phase_timer import Stopwatch
+from ..check.private_key import ClientCertificate
 from ..check.rdap_traffic import RdapTraffic
 from ..check.result import UnknownReason
 from ..check.token_cache import TokenCache

@@ -11,7 +11,7 @@ from typing import Union
 
 import trio
 
-from ..check.client_certificate import ClientCertificate
+from ..check.private_key import ClientCertificate
 from ..check.proxy import Proxy
 from ..check.target import Url
 from .cookies import Jar

@@ -13,10 +13,9 @@ from typing import cast
 
 import trio
 
-from ..check.client_certificate import ClientCertificate
 from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
-from ..check.private_key import PASSPHRASE, BadKey
+from ..check.private_key import PASSPHRASE, BadKey, ClientCertificate
 from ..check.result import FailureClass, ProbePhase, UnknownReason
 
 CONTEXTS_MOST = 64

@@ -13,9 +13,9 @@ from leadline.http.monitors.schemas.monitors import CreateMonitor, UpdateMonitor
 from leadline.http.monitors.schemas.secrets import CreateSecretRequest, UpdateSecretRequest
 from leadline.http.wire.route import Request, Response
 from leadline.probes.check.check import make_check
-from leadline.probes.check.client_certificate import ClientCertificate
 from leadline.probes.check.condition_evaluation import ProbeValues
 from leadline.probes.check.oauth2 import TokenSetup
+from leadline.probes.check.private_key import ClientCertificate
 from leadline.probes.check.proxy import Proxy
 from leadline.probes.check.target import read_url
 from leadline.probes.check.token_cache import CachedToken

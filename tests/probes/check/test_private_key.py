@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.probes.check import client_certificate
-from leadline.probes.check.client_certificate import ClientCertificate, key_fault
+from leadline.probes.check.client_certificate import key_fault
 from leadline.probes.check.failure import LocalFailure
 from leadline.probes.check.private_key import (
     KEY_LONGEST,
@@ -26,6 +26,7 @@ from leadline.probes.check.private_key import (
     PASSPHRASE,
     TOO_LARGE,
     BadKey,
+    ClientCertificate,
     private_block,
 )
 from leadline.probes.check.result import UnknownReason
