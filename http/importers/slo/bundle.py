@@ -113,8 +113,9 @@ def slo_bundle(
         monitors = _monitors(found, made, one, measured_by, prometheus, (organization, project))
         if monitors is None:
             continue
-        is_own = isinstance(one.indicator, OwnIndicator) and monitors == one.indicator.monitors
-        own = one.indicator if is_own else None
+        own = one.indicator if isinstance(one.indicator, OwnIndicator) else None
+        # Monitors that the caller names make another service.
+        own = own if own and monitors == own.monitors else None
         uid = slug_of((own.service if own else _name_of(one))[:NAME_LONGEST], "service")
         parts = _parts(one, own, monitors, uid)
         entry = services.get(uid)
