@@ -114,8 +114,8 @@ def slo_bundle(
         if monitors is None:
             continue
         own = one.indicator if isinstance(one.indicator, OwnIndicator) else None
-        if own is not None and monitors != own.monitors:
-            own = None
+        # Monitors that the caller names make another service.
+        own = own if own and monitors == own.monitors else None
         uid = slug_of((own.service if own else _name_of(one))[:NAME_LONGEST], "service")
         parts = _parts(one, own, monitors, uid)
         entry = services.get(uid)

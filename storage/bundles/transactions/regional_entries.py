@@ -32,6 +32,8 @@ def state_regional(
     after: dict[str, Any],
 ) -> bool:
     """Adds the setting of a composite before and after the application. Returns the latter."""
+    if entry.type != MonitorType.COMPOSITE:
+        return False
     after[REGIONAL] = entry.regional
     if row is not None and before is not None:
         before[REGIONAL] = is_whole(row)

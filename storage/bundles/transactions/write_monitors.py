@@ -122,9 +122,7 @@ async def compare_monitors(
             before = in_words(present_draft(row, place, terms.keyring), words, place.policies)
             over = owner_change(row, applied)
         after = in_words(draft, words, place.policies)
-        if entry.type == MonitorType.COMPOSITE and state_regional(
-            entry, bundle.format, row, before, after
-        ):
+        if state_regional(entry, bundle.format, row, before, after):
             regional.append(uid)
         if row is None:
             after = brief_monitor(after)
