@@ -364,3 +364,10 @@ def test_a_box_that_was_left_open_stays_open_when_the_kind_changes() -> None:
     typed = {"fields": ["http"], "name": ["Till"]}
     assert shown(spec, fresh(spec, typed))["auto_incident"].checked is False
     assert shown(spec, fresh(spec))["auto_incident"].checked is True
+
+
+@pytest.mark.parametrize("kind", ["async_canary", "domain"])
+def test_a_field_with_one_value_states_it(kind: str) -> None:
+    spec = spec_of(kind)
+    assert spec is not None
+    assert shown(spec, fresh(spec))["retries"].hint.startswith("Must be 0")

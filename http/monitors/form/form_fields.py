@@ -78,12 +78,16 @@ class FormSection:
         return found
 
 
-# A canary run is a transaction: it takes longer and costs more than a check.
-_CANARY_HINTS = {
-    "interval_seconds": "Runs do not overlap; a run that is due during another one counts as"
-    " a failure.",
-    "timeout_seconds": "At most the interval. Total of all stages.",
-    "retries": "Must be 0: a run makes one transaction.",
+# Hints of fields that have another meaning for a type.
+_HINTS_OF_TYPE: Mapping[MonitorType, Mapping[str, str]] = {
+    # A canary run is a transaction: it takes longer and costs more than a check.
+    MonitorType.ASYNC_CANARY: {
+        "interval_seconds": "Runs do not overlap; a run that is due during another one counts as"
+        " a failure.",
+        "timeout_seconds": "At most the interval. Total of all stages.",
+        "retries": "Must be 0: a run makes one transaction.",
+    },
+    MonitorType.DOMAIN: {"retries": "Must be 0: a registry limits its clients."},
 }
 _TARGETS = {
     TargetForm.URL: ("Address", ""),
@@ -229,7 +233,7 @@ def _common(
             error=errors.get(name, ""),
         )
     bounds = bounds_of(name, kind)
-    hint = _CANARY_HINTS.get(name, known.hint) if kind is MonitorType.ASYNC_CANARY else known.hint
+    hint = _HINTS_OF_TYPE.get(kind, {}).get(name, known.hint)
     expected = kind is MonitorType.PUSH and name == "interval_seconds"
     return FormField(
         name=name,
