@@ -137,8 +137,9 @@ def classes_of_slow_bytes(form: Form) -> set[FailureClass]:
 
 
 def classes_of_an_endless_answer(form: Form) -> set[FailureClass]:
-    # The class depends on the first exceeded limit: of a line, of a packet, or of the whole answer.
-    return {TOO_LARGE, TIMEOUT, PROTOCOL, TLS}
+    # The class depends on the first exceeded limit: of a line, of a packet, of the whole answer, or
+    # of the CPU for it.
+    return {TOO_LARGE, FailureClass.RESPONSE_TOO_EXPENSIVE, TIMEOUT, PROTOCOL, TLS}
 
 
 def classes_of_garbage(form: Form) -> set[FailureClass]:
