@@ -16,6 +16,7 @@ from .delivery.subscribers import subscribers
 from .delivery.time_to_notify import time_to_notify
 from .edits import edits
 from .gate import gate_90_days, gate_refused
+from .growth import absence, fifty_thousand, growth, neighbours
 from .history import history
 from .hostile import hostile
 from .kinds import kinds
@@ -46,6 +47,10 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "workers-1": with_workers(1, 150_000),
     "workers-2": with_workers(2, 150_000),
     "workers-3": with_workers(3, 150_000),
+    "growth": growth,
+    "growth-50000": fifty_thousand,
+    "growth-absence": absence,
+    "growth-neighbours": neighbours,
     "claims": claims,
     "idle-agents": idle_agents,
     "push": pushes.one_process,

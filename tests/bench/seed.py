@@ -50,15 +50,19 @@ def add_monitors(
     grace_seconds: int = 60,
     slug: str = "bench-",
     tokens: list[str] | None = None,
+    project: str = "",
 ) -> None:
-    """With `tokens` each monitor is pushed to under one of them."""
+    """With `tokens` each monitor is pushed to under one of them.
+
+    `project` is the id of a project, by default the first one.
+    """
     hashes = [hashlib.sha256(t.encode()).digest() for t in tokens] if tokens else [None] * count
     with psycopg.connect(dsn, autocommit=True) as connection:
-        org, project = first_project(connection)
+        org, key = _keys_of(connection, project) if project else first_project(connection)
         connection.execute(_FOUND_SHARD)
         parameters: dict[str, Any] = {
             "org": org,
-            "project": project,
+            "project": key,
             "slug": slug,
             "type": kind,
             "target": target,
@@ -71,6 +75,12 @@ def add_monitors(
         with connection.transaction():
             connection.execute(_LOCK_EDITS, {"class": LOCK_CLASS})
             connection.execute(_MONITORS, parameters)
+
+
+def _keys_of(connection: "psycopg.Connection[Any]", project: str) -> tuple[int, int]:
+    row = connection.execute("select org, id from projects where uid = %s", (project,)).fetchone()
+    assert row is not None, "the API has made the project"
+    return row[0], row[1]
 
 
 def first_project(connection: "psycopg.Connection[Any]") -> tuple[int, int]:

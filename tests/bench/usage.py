@@ -24,6 +24,12 @@ def cpu_seconds(running: Daemon) -> dict[str, float]:
     return spent
 
 
+def process_seconds(pid: int) -> float:
+    """CPU of one process and of its children that ended."""
+    fields = _read(pid, "stat").rpartition(")")[2].split() or ["0"] * 15
+    return sum(int(fields[n]) for n in (11, 12, 13, 14)) / TICKS
+
+
 def per_thousand(before: dict[str, float], after: dict[str, float], count: int) -> dict[str, float]:
     """CPU seconds for each thousand of something, by whose they are and in all."""
     spent = {who: after[who] - before[who] for who in after}
