@@ -33,8 +33,11 @@ T = TypeVar("T")
 def _give_way() -> None:
     """Lowers the priority of this thread. Only on Linux is a priority per thread."""
     if sys.platform == "linux":
+        thread = threading.get_native_id()
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+            # An operator may have started the daemon with a lower priority still.
+            lower = max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread))
+            os.setpriority(os.PRIO_PROCESS, thread, lower)
 
 
 def _derive(password: bytes, memory_kib: int) -> str:

@@ -19,7 +19,7 @@ from leadline.storage.monitors.transactions.edit_secrets import (
 from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.world import REGIONS, World
 
-WRITE_SECONDS = 5
+WRITE_SECONDS = 60
 REFERRING = {"password_ref": "cache", "key": "k"}
 
 Write = Callable[[World, Tx], Awaitable[object]]
