@@ -119,7 +119,7 @@ class Stream:
 SLACK_SECONDS = 30.0
 
 
-def eventually(look: Callable[[], Any], seconds: float = 20.0) -> Any:
+def eventually(look: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Returns the first true result of `look`. A timeout names the late function.
 
     The pauses grow with the wait, to a tenth of it: each look is a request to the daemon.
