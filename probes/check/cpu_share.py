@@ -6,13 +6,13 @@ therefore delays the probes of its own organization.
 """
 
 from collections import deque
-from time import perf_counter_ns, thread_time_ns
+from time import thread_time_ns
 from typing import Final, Generic, TypeVar
 
 import trio
 
-# CPU of all probes in one pass, ns. If the rest of the pass takes longer, probes get as much, up to
-# the second value.
+# CPU of all probes in one pass, ns. If its rest uses more, probes get as much, up to the second
+# value.
 SLICE_NS: Final = 3_000_000
 SLICE_NS_MOST: Final = 100_000_000
 # Assumed cost of a step whose run has made none, ns.
@@ -99,9 +99,10 @@ class CpuShare(trio.abc.Instrument):
     def _forget(self) -> None:
         self._queue: FairQueue[_Turn] = FairQueue()
         self._slice_ns = SLICE_NS
-        # CPU of probes in this pass, and the start of the pass.
+        # CPU of probes in this pass, and that of the thread when the pass began. Elapsed time would
+        # count what other processes of a busy host use, and so give probes ever longer passes.
         self._pass_ns = 0
-        self._began_ns = perf_counter_ns()
+        self._began_ns = thread_time_ns()
 
     @property
     def is_full(self) -> bool:
@@ -158,9 +159,9 @@ class CpuShare(trio.abc.Instrument):
             await trio.lowlevel.cancel_shielded_checkpoint()
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002
-        rest_ns = perf_counter_ns() - self._began_ns - self._pass_ns
+        rest_ns = thread_time_ns() - self._began_ns - self._pass_ns
         self._slice_ns = max(SLICE_NS, min(rest_ns, SLICE_NS_MOST))
 
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002
-        self._began_ns = perf_counter_ns()
+        self._began_ns = thread_time_ns()
         self._pass_ns = 0

@@ -1,6 +1,7 @@
 """The CPU of the event loop is divided fairly: no organization waits for the excess of another."""
 
 import math
+import time
 
 import pytest
 import trio
@@ -129,6 +130,16 @@ async def test_the_slice_follows_the_rest_of_a_pass_up_to_its_limit() -> None:
         share._began_ns -= rest_ns
         share.before_io_wait(0)
         assert slice_ns <= share._slice_ns <= max(slice_ns, SLICE_NS_MOST)
+
+
+def test_a_pass_that_only_waits_for_a_core_does_not_lengthen_the_slice() -> None:
+    """Otherwise costly targets would delay all others most where other programs are busy."""
+    share = CpuShare()
+    share.after_io_wait(0)
+    # As if other programs had the core: time passes, and this thread uses none.
+    time.sleep(10 * SLICE_NS / 1e9)
+    share.before_io_wait(0)
+    assert share._slice_ns < 2 * SLICE_NS
 
 
 async def test_each_pass_admits_a_slice_of_the_steps_that_wait() -> None:

@@ -166,7 +166,7 @@ class Coverers:
             executed = set[str]().union(*lines.values())
         rank = {kind: number for number, kind in enumerate(drawn.area.tests)}
         tests = sorted(
-            (test for test in executed if _kind(test) in rank),
+            (test for test in executed if test and _kind(test) in rank),
             key=lambda test: (rank[_kind(test)], self._lines[test], test),
         )
         first, second = _BATCHES
