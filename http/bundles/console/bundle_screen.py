@@ -424,7 +424,8 @@ def _summary(document: dict[str, Any]) -> str:
     sections = ("people", "channels", "schedules", "escalation_policies")
     oncall = sum(len(document.get(name, {})) for name in sections) + ("routes" in document)
     also += [count(oncall, "on-call object")] if oncall else []
-    others = len(document.get("maintenance", {})) + len(document.get("status_pages", {}))
+    rest = ("maintenance", "status_pages", "webhooks")
+    others = sum(len(document.get(name, {})) for name in rest)
     others += "project_settings" in document
     also += [count(others, "other object")] if others else []
     return " and ".join([", ".join([said, *also[:-1]]), *also[-1:]])
