@@ -7,6 +7,7 @@ import pytest
 
 from leadline.probes.senders.webhook import secret_from
 from leadline.storage.notifications.tables import webhooks as table
+from tests.bundles.test_bundle_background_api import ASYNC, operation, runner
 from tests.bundles.test_bundle_on_call_api import bundle
 from tests.bundles.test_bundles_api import TAKE, ask, counted, export, release
 from tests.support.app.cast import Api
@@ -328,7 +329,9 @@ async def test_an_export_creates_the_same_webhooks(api: Api, seed: int) -> None:
     assert {one["action"] for one in again["changes"]} <= {"unchanged"}
 
 
-def random_webhooks(rnd: random.Random) -> dict[str, Any]:
+def random_webhooks(
+    rnd: random.Random, names: tuple[str, ...] = ("signing", "other")
+) -> dict[str, Any]:
     """Returns random valid entries, without the defaults. URLs can be equal."""
     return {
         f"w{n}": {
@@ -336,7 +339,28 @@ def random_webhooks(rnd: random.Random) -> dict[str, Any]:
                 [URL, "http://10.0.0.1:8080/x", "https://ü.example/ü", "https://[::1]/"]
             ),
             **rnd.choice([{}, {"enabled": False}]),
-            "secret_ref": rnd.choice(["signing", "other"]),
+            "secret_ref": rnd.choice(names),
         }
         for n in range(rnd.randint(0, 5))
     }
+
+
+@pytest.mark.parametrize("who", ["project_admin", WHO])
+async def test_in_the_background_the_right_is_that_of_who_began(api: Api, who: str) -> None:
+    await secrets(api)
+    path = f"/api/v1/projects/{api.project}/bundle/apply"
+    document = bundle(webhooks={"deploy": DEPLOY})
+    answer = await api.ask(who, "POST", path, document, headers=ASYNC)
+    begun = await answer.get_json()
+    assert answer.status_code == 202, begun
+    await runner(api).pass_once()
+    ended = await operation(api, begun["id"], who)
+    if who == WHO:
+        assert ended["state"] == "succeeded"
+        (change,) = ended["result"]["changes"]
+        assert change["fields"] == [{"name": "url"}, {"name": "secret_ref", "to": "signing"}]
+        assert (await listed(api))[0]["created_by_email"] == "org_admin@example.com"
+        return
+    assert ended["state"] == "failed"
+    assert SAID in str(ended)
+    assert await listed(api) == []
