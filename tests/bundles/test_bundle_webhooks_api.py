@@ -1,7 +1,10 @@
 """Bundles of format 3 in the API: webhooks of the project."""
 
+import json
 import random
+import re
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -95,6 +98,8 @@ async def test_a_webhook_comes_changes_and_is_deleted(api: Api) -> None:
     assert await apply(api, changed) == {"deploy": "update"}
     (now,) = await listed(api)
     assert (now["id"], now["url"], now["enabled"]) == (made["id"], "https://b.example.org/", False)
+    answer = await call(api, "DELETE", f"/projects/{api.project}", None, 409, who=WHO)
+    assert answer == {"error": "managed_by_file: webhook deploy: managed by api"}
     # A bundle without the section leaves it alone.
     assert await apply(api, bundle(monitors={})) == {}
     empty = bundle(webhooks={})
@@ -304,6 +309,35 @@ async def test_the_screens_say_who_manages_a_webhook(api: Api) -> None:
     page = await (await api.ask(WHO, "GET", answer.headers["Location"])).get_data(as_text=True)
     assert "Managed by a bundle; edit it there." in page
     assert len(await listed(api)) == 1
+
+
+async def test_the_screen_confirms_a_deletion(api: Api) -> None:
+    await secrets(api)
+    web = {"name": "Web", "type": "push"}
+    await apply(api, bundle(monitors={"web": web}, webhooks={"deploy": DEPLOY}))
+    path = f"/projects/{api.project}/bundle"
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+
+    async def send(**given: str) -> str:
+        data = urlencode(given).encode()
+        return await (await api.ask(WHO, "POST", path, data=data, headers=form)).get_data(
+            as_text=True
+        )
+
+    text = json.dumps(bundle(webhooks={}))
+    page = await send(act="plan", bundle=text)
+    assert "Plan: 1 to delete" in page
+    assert "1 webhook will be deleted, because the bundle no longer contains it" in page
+    text = json.dumps(bundle(monitors={}, webhooks={}))
+    page = await send(act="plan", bundle=text)
+    assert "Plan: 1 to disable, 1 to delete" in page
+    (shown,) = re.findall('name="revision" value="([0-9a-f]+)"', page)
+    page = await send(act="apply", bundle=text, revision=shown, removed="2")
+    assert "Confirm that 1 object will be disabled and 1 webhook deleted." in page
+    assert len(await listed(api)) == 1
+    page = await send(act="apply", bundle=text, revision=shown, removed="2", allow="on")
+    assert "Applied: 1 disabled, 1 deleted" in page
+    assert await listed(api) == []
 
 
 @pytest.mark.parametrize("seed", effort.varied(range(3), range(40)))

@@ -22,7 +22,7 @@ from ....storage.bundles.rules.bundle_diff import (
 )
 from ....storage.bundles.rules.bundle_owner import DEFAULT_NAME, name_of
 from ....storage.bundles.transactions.stored_changes import DOCUMENTS
-from ...ui.formatting import number
+from ...ui.formatting import count, number
 
 # Changes of a plan that are shown; the command line prints all.
 CHANGES_MOST: Final = 500
@@ -71,9 +71,9 @@ class ChangePlanItem:
 
 @dataclass(frozen=True, slots=True)
 class BundlePreview:
-    """A plan, or the result of applying one. `disabled` counts the objects that it disables.
+    """A plan, or the result of applying one. `disabled` and `deleted` count objects.
 
-    Other objects that the bundle no longer contains are left as they are or deleted.
+    Other objects that the bundle no longer contains are left as they are.
     """
 
     is_applied: bool
@@ -85,6 +85,20 @@ class BundlePreview:
     revision: str
     # True if the changes that are not shown are not stored.
     is_cut: bool = False
+    deleted: int = 0
+
+    @property
+    def removed(self) -> int:
+        """Number of objects that stop to work, which a person confirms."""
+        return self.disabled + self.deleted
+
+    @property
+    def removal(self) -> str:
+        """What is confirmed: `1 object will be disabled and 1 webhook deleted`."""
+        parts = [f"{count(self.disabled, 'object')} will be disabled"] if self.disabled else []
+        be = "" if parts else " will be"
+        parts += [f"{count(self.deleted, 'webhook')}{be} deleted"] if self.deleted else []
+        return " and ".join(parts)
 
 
 def preview_of(
@@ -105,6 +119,7 @@ def preview_of(
         lines=[_item(one) for one in told[:CHANGES_MOST]],
         more=max(len(told) - CHANGES_MOST, 0),
         disabled=disabled,
+        deleted=deleted,
         unchanged=counts.unchanged,
         revision=revision_of(path, changes),
     )
