@@ -134,7 +134,7 @@ async def test_only_an_administrator_of_the_organization_changes_webhooks(api: A
             assert answer["error"].startswith(SAID)
     await release(api)
     assert (await ask(api, "plan", document, 400, TAKE))["error"].startswith(SAID)
-    # Who does not read webhooks gets an export without them, which changes none.
+    # An editor gets an export without webhooks, which leaves them alone.
     assert (await exported(api))["webhooks"] == {"hook-example-org": DEPLOY}
     mine = await export(api)
     assert mine == {"format": 1, "organization": "acme", "project": "shop", "monitors": {}}
@@ -187,7 +187,7 @@ async def test_a_limit_of_the_organization_is_refused(
     more = bundle(webhooks={"a": DEPLOY, "b": DEPLOY, "c": DEPLOY})
     said = {"error": "webhooks: would make more than 50 of the organization"}
     assert await plan(api, more, status=400) == said
-    # Those that it deletes make room.
+    # The deleted ones leave room.
     assert await apply(api, bundle(webhooks={"a": DEPLOY, "c": DEPLOY})) == {
         "a": "unchanged",
         "b": "orphan",
@@ -236,10 +236,10 @@ async def test_a_webhook_of_people_is_taken_over_and_keeps_its_own_secret(api: A
     moved["webhooks"]["deploy"]["secret_ref"] = "signing"
     assert await apply(api, moved) == {"deploy": "update"}
     assert await api.rows("select secret_ciphertext from webhooks") == [(None,)]
-    # Its own secret is gone, so that none would sign.
+    # The webhook lost its own secret.
     del moved["webhooks"]["deploy"]["secret_ref"]
     answer = await plan(api, moved, status=400)
-    assert answer["error"].endswith("the webhook has none of its own")
+    assert answer["error"].endswith("the webhook has no own one")
     assert counted(await release(api, {"webhooks": ["deploy"]})) == {"webhooks": 1}
     await call(api, "PATCH", f"/webhooks/{made['id']}", {"enabled": True}, who=WHO)
     await call(api, "DELETE", f"/webhooks/{made['id']}", None, 204, who=WHO)

@@ -163,7 +163,7 @@ async def test_an_application_and_a_creation_wait_in_one_order(
         async def locked(tx: Tx, org: int) -> None:
             await lock(tx, org)
             if tx.name == "apply":
-                # It waits for the number of webhooks, and holds nothing that the rest needs.
+                # It waits for the number of webhooks, and locks no row that the rest needs.
                 nursery.start_soon(make)
                 await until_blocked(world.pool)
                 assert made == []

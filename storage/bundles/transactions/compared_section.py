@@ -97,7 +97,7 @@ def expect_editor(
 ) -> None:
     """Refuses the first entry with one of `acts` or a takeover, if the caller has not the right.
 
-    It is a right of the administrators of the organization, who edit `edits`.
+    Administrators of the organization have the right, because they edit `edits`.
 
     Raises:
         Refused invalid with the entry.

@@ -1,8 +1,8 @@
-"""Write of a bundle's webhooks: those of its project, never those of the whole organization.
+"""Write of a bundle's webhooks: webhooks of its project, never of the whole organization.
 
 Only an administrator of the organization edits webhooks by hand, so only such a one can apply a
-changed or removed entry. A webhook that the bundle no longer names is deleted, because it would go
-on sending to a receiver that nobody names.
+changed or removed entry. The application deletes a webhook that the bundle no longer names, because
+it would continue to send to its receiver.
 """
 
 from collections.abc import Mapping
@@ -61,10 +61,10 @@ class WantedWebhooks:
 
 
 async def export_webhooks(tx: Tx, who: Principal, home: ProjectRow) -> dict[str, Any]:
-    """Returns the webhooks of a project as in a bundle, none if the principal may not read them."""
+    """Returns the webhooks of a project as in a bundle; empty if the principal may not read it."""
     if may(who, EDIT, Scope(home.org)) is not AccessDecision.ALLOWED:
         return {}
-    # The uid is made of the host: the path of a URL can be confidential.
+    # The host gives the uid: the path of a URL can be confidential.
     rows = [
         msgspec.structs.replace(row, name=urlsplit(row.name).hostname or "")
         for row in await _select(tx, home)

@@ -21,5 +21,5 @@ async def select_webhooks_of(tx: Tx, org: int) -> list[WebhookRow]:
 
 
 async def select_webhooks_of_project(tx: Tx, org: int, project: int) -> list[WebhookRow]:
-    """Returns the webhooks of one project, without those of the whole organization."""
+    """Returns the webhooks of one project, without webhooks of the whole organization."""
     return await tx.structs(WebhookRow, _OF_PROJECT, org=org, project=project)

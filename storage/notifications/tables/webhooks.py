@@ -90,7 +90,7 @@ async def insert_webhook(
     sealed: bytes | None = None,
     secret_ref: str | None = None,
 ) -> None:
-    """Inserts a webhook with its own secret, or with the name of a locked one of its project."""
+    """Inserts a webhook with its own secret, or with a locked one that its project has."""
     await tx.execute(
         _INSERT,
         org=org,

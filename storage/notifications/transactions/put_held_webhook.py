@@ -64,7 +64,7 @@ def _secret_fault(
 ) -> str | None:
     if not draft.secret_ref:
         if before is None or before.secret_ciphertext is None:
-            return "must name a secret of the project: the webhook has none of its own"
+            return "must name a secret of the project: the webhook has no own one"
         if has_moved(before.url, draft.url):
             return "must name a secret of the project, as scheme, host or port changed"
         return None
