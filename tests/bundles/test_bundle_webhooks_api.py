@@ -270,9 +270,9 @@ async def test_a_secret_that_signs_is_not_deleted_and_renamed_with_its_webhook(a
     assert (await exported(api))["webhooks"]["hook-example-org"]["secret_ref"] == "key"
     await call(api, "DELETE", f"{path}/key", None, 409)
     # The deletion of the project deletes both.
-    async with api.pool.transaction("delete") as tx:
-        await tx.execute("delete from projects where uid = %(u)s", u=api.project)
+    await call(api, "DELETE", f"/projects/{api.project}", None, 204, who=WHO)
     assert await listed(api) == []
+    assert await api.rows("select from project_secrets") == []
 
 
 async def test_no_output_has_the_value_of_the_secret(api: Api) -> None:
