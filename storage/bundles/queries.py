@@ -52,7 +52,8 @@ where org = %(org)s and project = %(project)s and managed_by = %(api)s and orpha
 _STANDS = """
 (b.kind = 'project_settings' or exists (select from maintenance_series x
   where x.org = b.org and x.uid = b.uid and x.ended_at is null)
-  or exists (select from status_pages x where x.org = b.org and x.uid = b.uid))
+  or exists (select from status_pages x where x.org = b.org and x.uid = b.uid)
+  or exists (select from webhooks x where x.org = b.org and x.uid = b.uid))
 """
 _PATHS = f"""
 select path, sum(monitors)::int, sum(services)::int, sum(oncall)::int,

@@ -111,5 +111,5 @@ class BundleRow(msgspec.Struct, frozen=True):
     monitors: int
     services: int
     oncall: int
-    # Settings of the project, maintenance series, and status pages.
+    # Settings of the project, maintenance series, status pages and webhooks.
     others: int = 0

@@ -69,6 +69,11 @@ class ContactSettingsRow(msgspec.Struct, frozen=True):
 
 
 class WebhookRow(msgspec.Struct, frozen=True):
+    """A webhook. It has an own secret, or `secret_ref` names the secret of its project that signs.
+
+    `managed_by` is the provider of its bundle; empty if people edit it.
+    """
+
     org: int
     id: int
     uid: UUID
@@ -76,11 +81,15 @@ class WebhookRow(msgspec.Struct, frozen=True):
     project: int | None
     project_uid: UUID | None
     url: str
-    secret_ciphertext: bytes
+    secret_ciphertext: bytes | None
     enabled: bool
     creator_uid: UUID | None
     creator_email: str | None
     created_at: Instant
+    secret_ref: str | None
+    referred_uid: UUID | None
+    referred_ciphertext: bytes | None
+    managed_by: str
 
 
 class Leased(msgspec.Struct, frozen=True):

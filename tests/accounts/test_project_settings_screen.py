@@ -133,6 +133,9 @@ async def test_each_kind_of_managed_object_has_a_screen(api: Api) -> None:
     there = f"/projects/{api.project}"
     await api.new_monitor()
     await api.new_service()
+    body = {"url": "https://hook.example.org/", "project_id": str(api.project)}
+    place = f"/organizations/{api.org}/webhooks"
+    hook = await call(api, "POST", place, body, 201, who="org_admin")
     tables = (
         "monitors",
         "services",
@@ -148,15 +151,17 @@ async def test_each_kind_of_managed_object_has_a_screen(api: Api) -> None:
             "insert into bundle_objects (org, project, kind, uid, managed_by, bundle_uid)"
             " select p.org, p.id, k.kind, coalesce(k.uid, p.uid),"
             " 'files', 'x' from projects p, (values ('project_settings', null),"
-            " ('maintenance_series', %(series)s::uuid), ('status_page', %(page)s::uuid))"
+            " ('maintenance_series', %(series)s::uuid), ('status_page', %(page)s::uuid),"
+            " ('webhook', %(hook)s::uuid))"
             " as k(kind, uid) where p.uid = %(project)s",
             page=page,
+            hook=hook["id"],
             series=series,
             project=api.project,
         )
     text = await seen(api, f"{there}/settings/delete", who="org_admin")
     places = re.findall(r'<th scope="row"><a href="([^"]+)"', text)
-    assert len(places) >= len(tables) + 3
+    assert len(places) >= len(tables) + 4
     for place in places:
         answer = await api.ask("org_admin", "GET", *place.split("?", 1)[:1])
         assert answer.status_code == 200, place

@@ -71,6 +71,8 @@ def test_it_is_a_schema_and_the_published_one() -> None:
             services={"shop": {"support_hours": {"timezone": "Europe/Berlin", "windows": []}}},
             routes={"rules": [{"matchers": "a=b", "service": "shop"}], "default": None},
         ),
+        on_call(webhooks={"a": {"url": "https://a.example/", "secret_ref": ""}}),
+        on_call(webhooks={"a": {"url": "http://a.example/", "enabled": False, "secret_ref": "b"}}),
     ],
 )
 def test_an_accepted_document_is_valid(document: dict[str, Any]) -> None:
@@ -95,6 +97,11 @@ def test_an_accepted_document_is_valid(document: dict[str, Any]) -> None:
         on_call(escalation_policies={"night": {"steps": [{"targets": []}]}}),
         on_call(routes={"rules": [{"service": "shop"}]}),
         {**on_call(), "routes": {"first": {}}},
+        on_call(webhooks=[{"url": "https://a.example/"}]),
+        on_call(webhooks={"a": {"secret_ref": "b"}}),
+        on_call(webhooks={"a": {"url": "https://a.example/", "secret_ref": "B"}}),
+        on_call(webhooks={"a": {"url": "https://a.example/", "secret": "whsec_x"}}),
+        {**bundle({}), "webhooks": {}},
     ],
 )
 def test_a_refused_document_is_invalid(document: dict[str, Any]) -> None:

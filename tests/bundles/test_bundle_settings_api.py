@@ -9,17 +9,10 @@ import pytest
 from leadline.storage.bundles.transactions import write_maintenance
 from leadline.storage.maintenance.rules import Recurrence, fault
 from leadline.storage.maintenance.transactions import extend_series
-from tests.bundles.test_bundle_on_call_api import (
-    HOURS,
-    bundle,
-    prepare,
-    random_sections,
-    with_mail,
-)
+from tests.bundles.test_bundle_on_call_api import HOURS, bundle
 from tests.bundles.test_bundles_api import TAKE, WEB, applied, ask, export, release
 from tests.support.app.cast import Api
 from tests.support.app.serving import call
-from tests.support.run import effort
 
 RULES = [
     {
@@ -278,27 +271,6 @@ async def test_wrong_maintenance_is_named(api: Api, field: str, value: Any, said
     document = bundle(maintenance={"backup": {**SERIES, field: value}})
     answer = await ask(api, "plan", document, 400)
     assert answer["error"].startswith(f"maintenance.backup.{said}")
-
-
-@pytest.mark.parametrize("seed", effort.varied(range(3), range(60)))
-async def test_an_export_creates_the_same_project(api: Api, seed: int) -> None:
-    mill = api.projects["acme/mill"][1]
-    email = await prepare(api)
-    await prepare(api, mill)
-    sections = with_settings(
-        random.Random(seed), with_mail(random_sections(random.Random(seed)), email)
-    )
-    await applied(api, bundle(**sections))
-    if seed % 2:
-        await release(api)
-    exported = await export(api)
-    assert set((await applied(api, exported, "?name=any")).values()) <= {"unchanged"}
-    copy = {**exported, "project": "mill"}
-    path = f"/projects/{mill}/bundle"
-    await call(api, "POST", f"{path}/apply", copy, who="project_admin")
-    assert await call(api, "GET", path, who="project_admin") == copy
-    again = await call(api, "POST", f"{path}/plan", copy, who="project_admin")
-    assert {one["action"] for one in again["changes"]} <= {"unchanged"}
 
 
 def with_settings(rnd: random.Random, sections: dict[str, Any]) -> dict[str, Any]:

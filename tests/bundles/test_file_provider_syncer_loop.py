@@ -543,3 +543,28 @@ async def test_files_name_each_others_on_call_objects(world: World, tmp_path: Pa
     assert await world.rows(_MARKS) == []
     audited = await world.rows("select target from audit_entries where action = 'provider.release'")
     assert [row[0].endswith(" oncall=4") for row in audited] == [True]
+
+
+async def test_a_removed_file_leaves_no_object_of_any_kind_managed(
+    world: World, tmp_path: Path
+) -> None:
+    head = HEAD.replace("format: 1", "format: 3").replace("monitors:\n", "")
+    (tmp_path / "a.yaml").write_text(head)
+    series = "rrule: FREQ=DAILY, starts_at: '2026-01-05T02:00:00Z', duration_seconds: 1h"
+    (tmp_path / "b.yaml").write_text(
+        f"{head}maintenance: {{backup: {{{series}}}}}\nstatus_pages: {{shop: {{title: Shop}}}}\n"
+        "project_settings: {weekly_report: true}\n"
+    )
+    (tmp_path / "c.yaml").write_text(f"{head}people: {{ada: {{email: ada@example.org}}}}\n")
+    look = provider(world, tmp_path)
+    await look()
+    assert await look() == 3
+    marks = """select kind from bundle_objects where managed_by <> '' and orphaned_at is null
+      union all select 'person' from bundle_people order by 1"""
+    kinds = [("maintenance_series",), ("person",), ("project_settings",), ("status_page",)]
+    assert await world.rows(marks) == kinds
+    for name in ("b.yaml", "c.yaml"):
+        (tmp_path / name).unlink()
+    for _ in range(2):
+        await look()
+    assert await world.rows(marks) == []

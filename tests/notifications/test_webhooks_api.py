@@ -10,8 +10,8 @@ import pytest
 from leadline.http.notifications.schemas.notifications import Webhook
 from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders.webhook import key_of, secret_from
+from leadline.storage.notifications.rules.webhook import WEBHOOKS_OF_ORGANIZATION_MOST
 from leadline.storage.notifications.tables import webhooks as table
-from leadline.storage.notifications.transactions.edit_webhooks import WEBHOOKS_OF_ORGANIZATION_MOST
 from tests.support.app.cast import Api
 from tests.support.peers.fake_services import service
 

@@ -20,7 +20,7 @@ from ...wire.errors import problem_of
 from ...wire.route import Request, Response, Route
 from ..routes import projects as api
 from ..routes.tenant_deletion import DeletionQuery
-from ..schemas.organizations import DeletionCounts, Operation, Rename
+from ..schemas.organizations import DeletionCounts, Operation, Project, Rename
 
 # Managed objects that the screen of a deletion names.
 MANAGED_SHOWN: Final = 20
@@ -33,6 +33,7 @@ _PLACES: Final = {
     "escalation policy": "/escalation-policies/{uid}/edit",
     "alert routes": "/projects/{project}/alert-routes",
     "status page": "/projects/{project}/status-pages/{uid}",
+    "webhook": "/organizations/{organization}/webhooks",
     "maintenance series": "/projects/{project}/maintenance",
     "project settings": "/projects/{project}/settings/general",
 }
@@ -121,12 +122,13 @@ async def _managed(ask: Request) -> Response | None:
         found = await managed_in_project(tx, ask.who, ask.ids["projectID"], MANAGED_SHOWN)
     if not found:
         return None
+    project = await api.read(ask)
     return page(
         "accounts/console/delete_project.html",
         status=409 if ask.method == "POST" else 200,
         frame=await _frame(ask),
-        project=await api.read(ask),
-        managed=[(one, _place(ask, one)) for one in found],
+        project=project,
+        managed=[(one, _place(project, one)) for one in found],
         more=found[0].many - len(found),
         many=count(found[0].many, "object is", "objects are"),
         deleted=(),
@@ -134,8 +136,9 @@ async def _managed(ask: Request) -> Response | None:
     )
 
 
-def _place(ask: Request, one: ManagedObject) -> str:
-    return _PLACES[one.kind].format(uid=one.uid, project=ask.ids["projectID"])
+def _place(project: Project, one: ManagedObject) -> str:
+    place = _PLACES[one.kind]
+    return place.format(uid=one.uid, project=project.id, organization=project.org_id)
 
 
 async def _deletion(ask: Request, said: ProjectFormResult) -> Response:

@@ -262,13 +262,13 @@ async def _submit(ask: Request, verb: str, form: BundleForm, text: Text) -> Resp
             ask, form, shown=preview_of(source.path, (await plan_of(ask, bundle, source)).changes)
         )
     expected = replace(source, revision=value_of(ask, "revision") or _NO_PLAN)
-    disabled = whole_number("disabled", value_of(ask, "disabled") or "0")
-    if disabled and value_of(ask, "allow") == "":
+    removed = whole_number("removed", value_of(ask, "removed") or "0")
+    if removed and value_of(ask, "allow") == "":
         shown = preview_of(source.path, (await plan_of(ask, bundle, source)).changes)
-        error = f"Confirm that {count(shown.disabled, 'object')} will be disabled."
+        error = f"Confirm that {shown.removal}."
         return await render_form(ask, form, shown=shown, error=error)
     try:
-        if len(bundle.named) + disabled > APPLIED_AT_ONCE_MOST:
+        if len(bundle.named) + removed > APPLIED_AT_ONCE_MOST:
             await begin_of(ask, bundle, text.document, expected)
             return redirect(f"/projects/{ask.ids['projectID']}/bundle")
         found = await apply_of(ask, bundle, expected)
@@ -424,7 +424,8 @@ def _summary(document: dict[str, Any]) -> str:
     sections = ("people", "channels", "schedules", "escalation_policies")
     oncall = sum(len(document.get(name, {})) for name in sections) + ("routes" in document)
     also += [count(oncall, "on-call object")] if oncall else []
-    others = len(document.get("maintenance", {})) + len(document.get("status_pages", {}))
+    rest = ("maintenance", "status_pages", "webhooks")
+    others = sum(len(document.get(name, {})) for name in rest)
     others += "project_settings" in document
     also += [count(others, "other object")] if others else []
     return " and ".join([", ".join([said, *also[:-1]]), *also[-1:]])

@@ -22,7 +22,7 @@ from ....storage.bundles.rules.bundle_diff import (
 )
 from ....storage.bundles.rules.bundle_owner import DEFAULT_NAME, name_of
 from ....storage.bundles.transactions.stored_changes import DOCUMENTS
-from ...ui.formatting import number
+from ...ui.formatting import count, number
 
 # Changes of a plan that are shown; the command line prints all.
 CHANGES_MOST: Final = 500
@@ -39,7 +39,9 @@ _WORDS: Final = {
 _ORPHANED: Final = "orphaned"
 # An orphan of another kind keeps its settings, since what refers to it would page nobody.
 _DISABLED_KINDS: Final = ("monitor", "service", "maintenance_series")
+_DELETED_KINDS: Final = ("webhook",)
 _LEFT: Final = ("to leave to people", "left to people")
+_DELETED: Final = ("to delete", "deleted")
 _TAKEN: Final = ("to take over", "taken over")
 _ACTIONS: Final = {
     BundleAction.CREATE: "add",
@@ -69,7 +71,7 @@ class ChangePlanItem:
 
 @dataclass(frozen=True, slots=True)
 class BundlePreview:
-    """A plan, or the result of applying one. `disabled` counts the objects that it disables.
+    """A plan, or the result of applying one. `disabled` and `deleted` count objects.
 
     Other objects that the bundle no longer contains are left as they are.
     """
@@ -83,17 +85,32 @@ class BundlePreview:
     revision: str
     # True if the changes that are not shown are not stored.
     is_cut: bool = False
+    deleted: int = 0
+
+    @property
+    def removed(self) -> int:
+        """Number of objects that stop to work, which a person confirms."""
+        return self.disabled + self.deleted
+
+    @property
+    def removal(self) -> str:
+        """What is confirmed: `1 object will be disabled and 1 webhook deleted`."""
+        parts = [f"{count(self.disabled, 'object')} will be disabled"] if self.disabled else []
+        be = "" if parts else " will be"
+        parts += [f"{count(self.deleted, 'webhook')}{be} deleted"] if self.deleted else []
+        return " and ".join(parts)
 
 
 def preview_of(
     path: str, changes: Sequence[BundleChange], *, is_applied: bool = False
 ) -> BundlePreview:
     counts = counts_of(changes)
-    left = sum(
-        one.action is BundleAction.ORPHAN and one.kind not in _DISABLED_KINDS for one in changes
-    )
-    disabled = counts.orphaned - left
-    said = summary_of(replace(counts, orphaned=disabled), left=left, is_applied=is_applied)
+    orphans = [one.kind for one in changes if one.action is BundleAction.ORPHAN]
+    disabled = sum(kind in _DISABLED_KINDS for kind in orphans)
+    deleted = sum(kind in _DELETED_KINDS for kind in orphans)
+    left = len(orphans) - disabled - deleted
+    shown = replace(counts, orphaned=disabled)
+    said = summary_of(shown, left=left, deleted=deleted, is_applied=is_applied)
     first = f"{'Applied' if is_applied else 'Plan'}: {said}"
     told = [one for one in changes if one.action in _WORDS or is_taken_over(one)]
     return BundlePreview(
@@ -102,6 +119,7 @@ def preview_of(
         lines=[_item(one) for one in told[:CHANGES_MOST]],
         more=max(len(told) - CHANGES_MOST, 0),
         disabled=disabled,
+        deleted=deleted,
         unchanged=counts.unchanged,
         revision=revision_of(path, changes),
     )
@@ -128,10 +146,13 @@ def action_words(action: str) -> str:
     return _ACTIONS[BundleAction(action)]
 
 
-def summary_of(counts: ChangeCounts, *, is_applied: bool, left: int | None = None) -> str:
+def summary_of(
+    counts: ChangeCounts, *, is_applied: bool, left: int | None = None, deleted: int = 0
+) -> str:
     """Returns the numbers in words.
 
-    `left` counts orphans that keep their settings; None if `counts` has them with the others.
+    `left` counts orphans that keep their settings, and `deleted` those that are deleted; None if
+    `counts` has all orphans.
     """
     at = 1 if is_applied else 0
     numbers = (
@@ -139,6 +160,7 @@ def summary_of(counts: ChangeCounts, *, is_applied: bool, left: int | None = Non
         (counts.updated, _WORDS[BundleAction.UPDATE][at]),
         (counts.orphaned, _ORPHANED if left is None else _WORDS[BundleAction.ORPHAN][at]),
         (left or 0, _LEFT[at]),
+        (deleted, _DELETED[at]),
         (counts.taken_over, _TAKEN[at]),
     )
     return ", ".join(f"{number(many)} {words}" for many, words in numbers if many) or "no changes"
@@ -156,8 +178,9 @@ def _item(change: BundleChange) -> ChangePlanItem:
 
 
 def _words_of(change: BundleChange) -> str:
-    is_left = change.action is BundleAction.ORPHAN and change.kind not in _DISABLED_KINDS
-    return "leave" if is_left else _ACTIONS[change.action]
+    if change.action is BundleAction.ORPHAN and change.kind not in _DISABLED_KINDS:
+        return "delete" if change.kind in _DELETED_KINDS else "leave"
+    return _ACTIONS[change.action]
 
 
 def shown_fields(fields: Sequence[FieldChange]) -> list[FieldChangeItem]:

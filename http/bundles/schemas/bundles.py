@@ -31,6 +31,7 @@ class BundleRequest(RequestSchema, frozen=True, kw_only=True):
     routes: dict[str, Any] | UnsetType | None = UNSET
     maintenance: Entries | UnsetType | None = UNSET
     status_pages: Entries | UnsetType | None = UNSET
+    webhooks: Entries | UnsetType | None = UNSET
     project_settings: dict[str, Any] | UnsetType | None = UNSET
 
 
@@ -47,6 +48,7 @@ class Bundle(Schema, frozen=True, kw_only=True):
     routes: dict[str, Any] | UnsetType = UNSET
     maintenance: Entries | UnsetType = UNSET
     status_pages: Entries | UnsetType = UNSET
+    webhooks: Entries | UnsetType = UNSET
     project_settings: dict[str, Any] | UnsetType = UNSET
 
 
@@ -65,6 +67,7 @@ class BundleRelease(RequestSchema, frozen=True, kw_only=True):
     routes: list[str] | UnsetType = UNSET
     maintenance: list[str] | UnsetType = UNSET
     status_pages: list[str] | UnsetType = UNSET
+    webhooks: list[str] | UnsetType = UNSET
     project_settings: list[str] | UnsetType = UNSET
 
 
@@ -80,4 +83,5 @@ class ReleasedObjects(Schema, frozen=True, kw_only=True):
     routes: int
     maintenance: int
     status_pages: int
+    webhooks: int
     project_settings: int

@@ -121,7 +121,8 @@ def _summary(rows: Sequence[ListedSecret]) -> str:
 def _used_by(row: ListedSecret) -> str:
     parts = [count(row.used_by, "monitor")] if row.used_by else []
     parts += [count(row.used_by_channels, "channel")] if row.used_by_channels else []
-    return " and ".join(parts) or "nothing"
+    parts += [count(row.used_by_webhooks, "webhook")] if row.used_by_webhooks else []
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]])) or "nothing"
 
 
 def _lines(rows: Sequence[ListedSecret], now: Instant) -> list[SecretItem]:

@@ -21,7 +21,7 @@ SecretValue = Annotated[
 
 
 class UsedBy(Schema, frozen=True, kw_only=True):
-    """Number of monitors and channels that refer to the secret.
+    """Number of monitors, channels and webhooks that refer to the secret.
 
     `file_managed` are those that a bundle or a file provider manages.
     """

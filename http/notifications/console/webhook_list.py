@@ -13,7 +13,9 @@ import msgspec
 from ....storage.accounts.queries.projects import select_organization
 from ....storage.accounts.queries.visible_projects import select_visible_projects
 from ....storage.core.refusal import Refused
+from ....storage.notifications.rules.webhook import URL_LONGEST
 from ....storage.notifications.transactions.edit_webhooks import EDIT
+from ...ui.bundle_notice import MANAGED_SAID
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, uuid_given, uuid_in, value_of
 from ...ui.formatting import count
@@ -34,6 +36,7 @@ _DONE: Final = {
     "enabled": "The webhook was enabled.",
     "disabled": "The webhook was disabled.",
     "deleted": "The webhook was deleted.",
+    "managed": MANAGED_SAID,
     "gone": "The webhook no longer exists. Nothing was changed.",
 }
 
@@ -45,6 +48,8 @@ class WebhookItem:
     place: str
     maker: str
     enabled: bool
+    # A bundle manages it.
+    is_fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,8 @@ async def submit_webhooks(ask: Request) -> Response:
     except Refused as refused:
         if refused.code == "not_found":
             return redirect(f"{_path(ask)}?done=gone")
+        if refused.code == "managed_by_file":
+            return redirect(f"{_path(ask)}?done=managed")
         if verb != "add" or refused.code == "forbidden":
             raise
         label = _LABELS.get(refused.field, "The form")
@@ -123,7 +130,7 @@ def _new_webhook(ask: Request) -> CreateWebhook:
     project, secret = value_of(ask, "project"), value_of(ask, "secret")
     if len(secret) > 4_096:
         raise Refused("invalid", "secret", "is too long")
-    if len(stripped(ask, "url")) > 2_048:
+    if len(stripped(ask, "url")) > URL_LONGEST:
         raise Refused("invalid", "url", "is too long")
     return CreateWebhook(
         url=stripped(ask, "url"),
@@ -180,6 +187,7 @@ def _item(one: Webhook, places: Mapping[UUID, str]) -> WebhookItem:
         places.get(project, "a project") if isinstance(project, UUID) else "all projects",
         one.created_by_email if isinstance(one.created_by_email, str) else "a deleted user",
         one.enabled,
+        isinstance(one.managed_by, str),
     )
 
 

@@ -1,4 +1,7 @@
-"""Routes of an organization's webhooks. Only the response to a create contains the secret."""
+"""Routes of an organization's webhooks. Only the response to a create contains the secret.
+
+A bundle manages webhooks of its project, which people then cannot edit.
+"""
 
 import os
 from functools import partial
@@ -41,7 +44,9 @@ def _webhook_json(row: WebhookRow, secret: str | None = None) -> Webhook:
         project_id=known(row.project_uid),
         url=row.url,
         secret=known(secret),
+        secret_ref=known(row.secret_ref),
         enabled=row.enabled,
+        managed_by=known(row.managed_by or None),
         created_by=known(row.creator_uid),
         created_by_email=known(row.creator_email),
         created_at=to_text(row.created_at),
@@ -135,6 +140,7 @@ ROUTES: Final = (
         summary="Enable or disable a webhook.",
         body=ToggleEnabled,
         answer=Webhook,
+        also=(409,),
     ),
     _one(
         method="DELETE",
@@ -142,6 +148,7 @@ ROUTES: Final = (
         handler=delete,
         summary="Remove a webhook.",
         status=204,
+        also=(409,),
     ),
     Route(
         method="POST",

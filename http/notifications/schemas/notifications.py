@@ -5,6 +5,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
+from ....storage.notifications.rules.webhook import URL_LONGEST
 from ...wire.schema import InstantText, Name, RequestSchema, Schema, SecretText
 
 ChannelType = Literal[
@@ -21,7 +22,7 @@ ChannelType = Literal[
 ]
 # The sender of each type defines its settings and the length of each value.
 Config = Annotated[dict[str, Annotated[str, Meta(max_length=4_096)]], Meta(max_length=16)]
-UrlText = Annotated[str, Meta(max_length=2_048, extra_json_schema={"format": "uri"})]
+UrlText = Annotated[str, Meta(max_length=URL_LONGEST, extra_json_schema={"format": "uri"})]
 
 
 class NotificationChannel(Schema, frozen=True, kw_only=True):
@@ -96,14 +97,20 @@ class MessagePreview(Schema, frozen=True, kw_only=True):
 
 
 class Webhook(Schema, frozen=True, kw_only=True):
-    """`secret` is present only in the response to a create."""
+    """`secret` is present only in the response to a create.
+
+    `secret_ref` names the secret of the project that signs in place of an own one. `managed_by` is
+    the bundle provider. It is absent if people edit the webhook.
+    """
 
     id: UUID
     org_id: UUID
     project_id: UUID | UnsetType = UNSET
     url: str
     secret: str | UnsetType = UNSET
+    secret_ref: str | UnsetType = UNSET
     enabled: bool
+    managed_by: str | UnsetType = UNSET
     created_by: UUID | UnsetType = UNSET
     created_by_email: str | UnsetType = UNSET
     created_at: InstantText

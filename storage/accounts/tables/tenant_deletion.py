@@ -51,7 +51,8 @@ _OF = "org = %(org)s and project = any(%(projects)s::int[])"
 _STANDS = """
 (b.kind = 'project_settings' or exists (select from maintenance_series x
   where x.org = b.org and x.uid = b.uid and x.ended_at is null)
-  or exists (select from status_pages x where x.org = b.org and x.uid = b.uid))
+  or exists (select from status_pages x where x.org = b.org and x.uid = b.uid)
+  or exists (select from webhooks x where x.org = b.org and x.uid = b.uid))
 """
 # An orphan belongs to no bundle any more.
 _MANAGED = f"""

@@ -57,6 +57,19 @@ async def project_of(tx: Tx, org: int, project: UUID | None) -> int | None:
     return row.id
 
 
+async def lock_project_of(tx: Tx, org: int, project: UUID | None) -> int | None:
+    """Returns the key as `project_of`, locked until the commit against deletion.
+
+    Raises:
+        Refused invalid if it is not in the organization.
+    """
+    key = await project_of(tx, org, project)
+    if key is not None and not await removals.lock_shared_project(tx, org, key):
+        # The project was deleted after the lookup.
+        return await project_of(tx, org, project)
+    return key
+
+
 async def lock_project(tx: Tx, project: ProjectRow) -> None:
     """Locks a project, so that quota counts and deletions are serialized.
 

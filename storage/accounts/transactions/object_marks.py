@@ -12,6 +12,7 @@ from .authorize import is_managed
 SETTINGS: Final = "project_settings"
 SERIES: Final = "maintenance_series"
 PAGE: Final = "status_page"
+WEBHOOK: Final = "webhook"
 
 
 async def expect_unmanaged_object(

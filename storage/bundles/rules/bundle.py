@@ -53,6 +53,7 @@ from .bundle_settings import (
     settings_fault,
     targets_fault,
 )
+from .bundle_webhook import WEBHOOKS_MOST, WebhookEntry, webhook_fault
 
 MONITORS_MOST: Final = 5_000
 SERVICES_MOST: Final = 1_000
@@ -142,6 +143,7 @@ SECTIONS: Final[dict[str, tuple[Kind, int, int]]] = {
     "routes": ("alert_routes", 3, 1),
     "maintenance": ("maintenance_series", 3, SERIES_MOST),
     "status_pages": ("status_page", 3, PAGES_MOST),
+    "webhooks": ("webhook", 3, WEBHOOKS_MOST),
     "project_settings": ("project_settings", 3, 1),
 }
 # Sections that are one object, with its only uid.
@@ -169,6 +171,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     routes: dict[str, RoutesEntry] = {}
     maintenance: dict[str, MaintenanceEntry] = {}
     status_pages: dict[str, PageEntry] = {}
+    webhooks: dict[str, WebhookEntry] = {}
     project_settings: dict[str, SettingsEntry] = {}
 
     @property
@@ -222,6 +225,7 @@ def read_bundle(document: object) -> Bundle:
         "services": partial(_service, form),
         "maintenance": _maintenance,
         "status_pages": _page,
+        "webhooks": _webhook,
     }
     found: dict[str, dict[str, Any]] = {
         section: {
@@ -386,6 +390,12 @@ def _maintenance(path: str, entry: dict[str, Any]) -> MaintenanceEntry:
 def _page(path: str, entry: dict[str, Any]) -> PageEntry:
     found = _convert(path, entry, PageEntry)
     expect_entry(path, page_fault(found))
+    return found
+
+
+def _webhook(path: str, entry: dict[str, Any]) -> WebhookEntry:
+    found = _convert(path, entry, WebhookEntry)
+    expect_entry(path, webhook_fault(found))
     return found
 
 

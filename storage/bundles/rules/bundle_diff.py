@@ -26,6 +26,7 @@ Kind = Literal[
     "maintenance_series",
     "project_settings",
     "status_page",
+    "webhook",
 ]
 # Pseudo-setting that reports the takeover of an entry that users edited.
 MANAGED_BY: Final = "managed_by"

@@ -15,6 +15,7 @@ from .bundle_oncall import ChannelEntry, PolicyEntry, RoutesEntry, ScheduleEntry
 from .bundle_page import PageEntry
 from .bundle_people import PROPOSED_MOST, PersonEntry
 from .bundle_settings import MaintenanceEntry, SettingsEntry
+from .bundle_webhook import WebhookEntry
 
 ID: Final = "https://json-schema.org/draft/2020-12/schema"
 # Settings by window of (definition, field).
@@ -49,6 +50,7 @@ def bundle_schema() -> dict[str, Any]:
         RoutesEntry,
         MaintenanceEntry,
         PageEntry,
+        WebhookEntry,
         SettingsEntry,
     ]
     of_entries, definitions = msgspec.json.schema_components(entries, ref_template="#/$defs/{name}")

@@ -39,22 +39,24 @@ where provider = %(provider)s and path = %(path)s
 """
 _DROP = "delete from bundle_files where provider = %(provider)s and path = %(path)s"
 _DROP_PROVIDER = "delete from bundle_providers where provider = %(provider)s"
-_ORPHAN_PLACES = """
-select distinct p.uid from projects p
-where p.uid <> %(project)s and (
-  exists (select from monitors m where m.org = p.org and m.project = p.id
-    and m.managed_by = %(provider)s and m.bundle_path = %(path)s and m.orphaned_at is null)
-  or exists (select from services s where s.org = p.org and s.project = p.id
-    and s.managed_by = %(provider)s and s.bundle_path = %(path)s and s.orphaned_at is null)
-  or exists (select from notification_channels c where c.org = p.org and c.project = p.id
-    and c.managed_by = %(provider)s and c.bundle_path = %(path)s and c.orphaned_at is null)
-  or exists (select from oncall_schedules o where o.org = p.org and o.project = p.id
-    and o.managed_by = %(provider)s and o.bundle_path = %(path)s and o.orphaned_at is null)
-  or exists (select from escalation_policies e where e.org = p.org and e.project = p.id
-    and e.managed_by = %(provider)s and e.bundle_path = %(path)s and e.orphaned_at is null)
-  or exists (select from alert_route_lists r where r.org = p.org and r.project = p.id
-    and r.managed_by = %(provider)s and r.bundle_path = %(path)s and r.orphaned_at is null))
-order by p.uid
+# Every table with marks of bundles.
+_MANAGED = (
+    "monitors",
+    "services",
+    "notification_channels",
+    "oncall_schedules",
+    "escalation_policies",
+    "alert_route_lists",
+    "bundle_people",
+    "bundle_objects",
+)
+_OF_FILE = " or ".join(
+    f"""exists (select from {table} k where k.org = p.org and k.project = p.id
+    and k.managed_by = %(provider)s and k.bundle_path = %(path)s and k.orphaned_at is null)"""
+    for table in _MANAGED
+)
+_ORPHAN_PLACES = f"""
+select distinct p.uid from projects p where p.uid <> %(project)s and ({_OF_FILE}) order by p.uid
 """
 
 

@@ -66,6 +66,7 @@ _TABLES: Final[dict[Kind, tuple[str, LockRank]]] = {
     "project_settings": ("bundle_objects", LockRank.PROJECT),
     "maintenance_series": ("bundle_objects", LockRank.PROJECT),
     "status_page": ("bundle_objects", LockRank.PROJECT),
+    "webhook": ("bundle_objects", LockRank.PROJECT),
     "service": ("services", LockRank.SERVICE),
     "monitor": ("monitors", LockRank.MONITOR),
     "escalation_policy": ("escalation_policies", LockRank.POLICY),

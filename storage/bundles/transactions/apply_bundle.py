@@ -62,6 +62,7 @@ from .write_people import compare_people, write_people
 from .write_routes import compare_routes, write_routes
 from .write_services import compare_services, write_services
 from .write_settings import WantedSettings, compare_settings, write_settings
+from .write_webhooks import WantedWebhooks, compare_webhooks, write_webhooks
 
 APPLY: Final = Permission(Need.PROJECT_ADMIN)
 # The plan that was shown is no longer the one that an application would follow.
@@ -190,11 +191,13 @@ class _Last:
 
     series: WantedMaintenance
     pages: WantedPages
+    webhooks: WantedWebhooks
     settings: WantedSettings
 
     @property
     def changes(self) -> list[BundleChange]:
-        return [*self.series.changes, *self.pages.changes, *self.settings.changes]
+        wanted = (self.series, self.pages, self.webhooks, self.settings)
+        return [one for section in wanted for one in section.changes]
 
 
 async def _compare_last(
@@ -203,6 +206,7 @@ async def _compare_last(
     return _Last(
         await compare_maintenance(tx, bundle, place, applied),
         await compare_pages(tx, bundle, place, applied),
+        await compare_webhooks(tx, bundle, place, applied),
         await compare_settings(tx, bundle, place, applied),
     )
 
@@ -221,6 +225,7 @@ async def _write_last(
     await write_settings(tx, place, last.settings, applied, is_plan=is_plan)
     await write_objectives(tx, bundle, place, wanted, applied, is_plan=is_plan)
     await write_pages(tx, place, last.pages, applied, terms, is_plan=is_plan)
+    await write_webhooks(tx, together, place, last.webhooks, applied, terms)
     await write_maintenance(tx, together, place, last.series, applied)
 
 
@@ -287,6 +292,7 @@ async def _lock_references(
     configs = [draft.config for draft in wanted.drafts.values()]
     configs += [dict(entry.config) for entry in bundle.channels.values()]
     names = {name for config in configs for name in references(config).values()}
+    names |= {entry.secret_ref for entry in bundle.webhooks.values()} - {""}
     await lock_shared_secrets(tx, home.org, home.id, names)
     mine = set() if is_plan else {uid for _, uid in place.my_oncall.ids} | _owned(place, applied)
     for policy in sorted(oncall.policies, key=lambda row: row.uid):

@@ -35,6 +35,8 @@ from .stored_changes import stored_changes
 BUSY: Final = "bundle_busy"
 STOPPED: Final = "bundle_stopped"
 UNAUTHORIZED: Final = "bundle_unauthorized"
+# Kinds that administrators of the organization apply.
+_OF_ADMINS: Final = frozenset({"person", "status_page", "webhook"})
 _UNAUTHORIZED: Final = (
     "the account or the token that began the application may no longer apply bundles to the project"
 )
@@ -145,9 +147,7 @@ async def perform_application(
         changes = await write_bundle(tx, together, project, bundle, source, terms)
         await together.write_ahead(tx)
         # An application can run for minutes.
-        invites = any(one.kind in ("person", "status_page") for one in changes) and _may_invite(
-            inviter, home
-        )
+        invites = any(one.kind in _OF_ADMINS for one in changes) and _may_invite(inviter, home)
         if not _may_invite(await _expect_right(tx, uid, home), home) and invites:
             raise Refused(UNAUTHORIZED, "", _UNAUTHORIZED)
         kept = stored_changes(changes)

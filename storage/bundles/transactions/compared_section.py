@@ -1,13 +1,20 @@
 """Comparison and write of one section of on-call objects, which have names instead of slugs."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
+import msgspec
+
+from ...accounts.queries.object_marks import ObjectMark
+from ...accounts.rows import ProjectRow
+from ...accounts.rules.access import AccessDecision, Permission, Scope, may
+from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..rows import ObjectRow
 from ..rules.bundle import SECTIONS, SINGLE, Bundle
-from ..rules.bundle_diff import BundleAction, BundleChange, change_of
+from ..rules.bundle_diff import BundleAction, BundleChange, FieldChange, change_of, is_taken_over
 from ..rules.bundle_owner import NamedObject, expect_owned, left_out, marks_of, owner_change
 from ..tables.bundle_ownership import put_marks
 from .bundle_context import ApplySource, under
@@ -62,6 +69,46 @@ def compare_section(
     found.changes += [
         BundleChange(kind=kind, uid=uid, action=BundleAction.ORPHAN) for uid in found.orphans
     ]
+
+
+def object_row(
+    marks: Mapping[UUID, ObjectMark], key: int, uid: UUID, name: str, settings: dict[str, Any]
+) -> ObjectRow:
+    """Returns an object with its key, and with its mark if it has one."""
+    mark = {} if uid not in marks else msgspec.structs.asdict(marks[uid])
+    return ObjectRow(**{**mark, "id": key, "uid": uid}, name=name, settings=settings)
+
+
+def with_end(change: BundleChange, field_: str) -> BundleChange:
+    """Returns the change of an orphan with its end, as the setting `field_`."""
+    if change.action is not BundleAction.ORPHAN:
+        return change
+    ended = [FieldChange(name=field_, from_=False, to=True)]
+    return msgspec.structs.replace(change, fields=ended)
+
+
+def expect_editor(
+    section: ComparedSection[Any, Any],
+    home: ProjectRow,
+    applied: ApplySource,
+    right: Permission,
+    edits: str,
+    acts: Collection[BundleAction] = _WRITTEN,
+) -> None:
+    """Refuses the first entry with one of `acts` or a takeover, if the caller has not the right.
+
+    Administrators of the organization have the right, because they edit `edits`.
+
+    Raises:
+        Refused invalid with the entry.
+    """
+    who = applied.inviter or applied.principal
+    if may(who, right, Scope(home.org)) is AccessDecision.ALLOWED:
+        return
+    for one in section.changes:
+        if one.action in acts or is_taken_over(one):
+            rule = f"must be applied by an administrator of the organization, who edits {edits}"
+            raise Refused("invalid", section.path_of(one.uid), rule)
 
 
 async def write_section(

@@ -42,6 +42,7 @@ from .write_pages import brief_page, select_pages
 from .write_people import PERSON_DEFAULTS, row_in_words
 from .write_services import select_standing, service_words, words_of_members
 from .write_settings import SETTINGS_DEFAULTS, select_settings
+from .write_webhooks import export_webhooks
 
 EXPORT: Final = Permission(Need.EDITOR)
 
@@ -84,6 +85,7 @@ async def export_bundle(
         "routes": oncall["routes"],
         "maintenance": await _maintenance(tx, place),
         "status_pages": await _pages(tx, place),
+        "webhooks": await export_webhooks(tx, principal, home),
         "project_settings": await _settings(tx, place),
     }
     head = {

@@ -16,7 +16,12 @@ from ..tables.bundle_files import delete_provider
 from ..tables.bundle_ownership import KINDS, release_marks
 from ..tables.bundle_people import delete_released_people
 
-OTHERS: Final[tuple[Kind, ...]] = ("project_settings", "maintenance_series", "status_page")
+OTHERS: Final[tuple[Kind, ...]] = (
+    "project_settings",
+    "maintenance_series",
+    "status_page",
+    "webhook",
+)
 ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 
@@ -25,7 +30,7 @@ class Released:
     """Numbers of released objects.
 
     `oncall` are channels, schedules, policies and route lists. `others` are the settings of
-    projects, maintenance series, and status pages.
+    projects, maintenance series, status pages and webhooks.
     """
 
     monitors: int

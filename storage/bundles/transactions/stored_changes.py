@@ -20,15 +20,16 @@ DOCUMENTS: Final = frozenset(
     for field in spec.fields
     if field.type is FieldType.DOCUMENT
 )
-# Settings of people. The revision can outlive them.
-PERSONAL: Final = frozenset({"email", "name", "contact_methods"})
+# Settings by kind that are not stored: a revision can outlive people, and editors of a project read
+# its revisions, but no webhooks.
+HIDDEN: Final = {"person": {"email", "name", "contact_methods"}, "webhook": {"url"}}
 # A larger revision is stored without its last changes.
 REVISION_CHANGES_MOST: Final = 500
 REVISION_BYTES_MOST: Final = 256 << 10
 
 
 def stored_changes(changes: Sequence[BundleChange]) -> list[BundleChange]:
-    """Returns the changes without personal data and the contents of documents.
+    """Returns the changes without personal data, URLs of webhooks and the contents of documents.
 
     Documents are encrypted in `monitors`.
     """
@@ -58,8 +59,7 @@ def revision_changes(changes: Sequence[BundleChange]) -> str:
 
 
 def _stored(kind: str, field: FieldChange) -> FieldChange:
-    is_personal = kind == "person" and field.name in PERSONAL
-    if is_personal or field.name.rpartition(".")[2] in DOCUMENTS:
+    if field.name in HIDDEN.get(kind, ()) or field.name.rpartition(".")[2] in DOCUMENTS:
         return FieldChange(name=field.name)
     return FieldChange(name=field.name, from_=_plain(field.from_), to=_plain(field.to))
 

@@ -30,12 +30,12 @@ from ...maintenance.transactions.extend_series import (
 from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ..rows import ObjectRow
 from ..rules.bundle import Bundle
-from ..rules.bundle_diff import BundleAction, BundleChange, FieldChange
+from ..rules.bundle_diff import BundleChange
 from ..rules.bundle_owner import match_named
 from ..rules.bundle_settings import SERIES_MOST, MaintenanceEntry, recurrence_of
 from ..tables.bundle_ownership import ensure_marks, forget_marks
 from .bundle_context import ApplySource, BundleContext, monitor_ids, monitor_words, resolve, under
-from .compared_section import ComparedSection, compare_section, write_section
+from .compared_section import ComparedSection, compare_section, object_row, with_end, write_section
 
 MAINTENANCE_DEFAULTS: Final[dict[str, Any]] = {"monitor": "", "timezone": "", "reason": ""}
 
@@ -68,9 +68,7 @@ async def select_series(tx: Tx, place: BundleContext) -> list[ObjectRow]:
             "timezone": row.timezone,
             "reason": row.reason,
         }
-        mark = {} if row.uid not in marks else msgspec.structs.asdict(marks[row.uid])
-        kept = {**mark, "id": row.id, "uid": row.uid}
-        found.append(ObjectRow(**kept, name=_name_of(settings), settings=settings))
+        found.append(object_row(marks, row.id, row.uid, _name_of(settings), settings))
     return found
 
 
@@ -107,20 +105,13 @@ async def compare_maintenance(
     section = ComparedSection("maintenance", drafts, standing, {})
     before = {row.id: row.settings for row in rows}
     compare_section(section, bundle, rows, applied, before, after, MAINTENANCE_DEFAULTS)
-    section.changes = [_ended(one) for one in section.changes]
+    section.changes = [with_end(one, "ended") for one in section.changes]
     new = len(drafts) - len(standing)
     if new and len(rows) - len(section.orphans) + new > SERIES_MOST:
         rule = f"would make more than {SERIES_MOST} of the project"
         raise Refused("invalid", "maintenance", rule)
     own = {uid: standing[uid].uid if uid in standing else uuid7() for uid in drafts}
     return WantedMaintenance(section, own, len(rows))
-
-
-def _ended(change: BundleChange) -> BundleChange:
-    """Returns the change of an orphan with its end."""
-    if change.action is not BundleAction.ORPHAN:
-        return change
-    return msgspec.structs.replace(change, fields=[FieldChange(name="ended", from_=False, to=True)])
 
 
 async def _plan_of(path: str, entry: MaintenanceEntry, ids: Mapping[str, UUID]) -> SeriesPlan:

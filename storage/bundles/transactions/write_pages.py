@@ -13,7 +13,6 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...accounts.queries.object_marks import select_marks
-from ...accounts.rules.access import AccessDecision, Scope, may
 from ...accounts.transactions.object_marks import PAGE
 from ...core.refusal import Refused
 from ...engine.pools import Conflicted, Tx
@@ -33,7 +32,7 @@ from ...status_pages.transactions.put_held_page import (
 )
 from ..rows import ObjectRow
 from ..rules.bundle import Bundle
-from ..rules.bundle_diff import BundleAction, BundleChange, is_taken_over
+from ..rules.bundle_diff import BundleChange
 from ..rules.bundle_owner import is_left, match_named
 from ..rules.bundle_page import PageEntry, page_slug
 from ..tables.bundle_ownership import ensure_marks
@@ -45,7 +44,13 @@ from .bundle_context import (
     monitor_words,
     resolve,
 )
-from .compared_section import ComparedSection, compare_section, write_section
+from .compared_section import (
+    ComparedSection,
+    compare_section,
+    expect_editor,
+    object_row,
+    write_section,
+)
 from .write_services import service_words
 
 PAGE_DEFAULTS: Final[dict[str, Any]] = {
@@ -85,9 +90,7 @@ async def select_pages(tx: Tx, place: BundleContext) -> tuple[list[ObjectRow], d
     for row in await select_pages_of_project(tx, home.org, home.id):
         components = await select_components_of(tx, home.org, row.id)
         settings = _in_words(row, components, monitors, services)
-        mark = {} if row.uid not in marks else msgspec.structs.asdict(marks[row.uid])
-        kept = {**mark, "id": row.id, "uid": row.uid}
-        found.append(ObjectRow(**kept, name=row.slug, settings=settings))
+        found.append(object_row(marks, row.id, row.uid, row.slug, settings))
         generations[row.uid] = row.generation
     return found, generations
 
@@ -176,23 +179,9 @@ async def compare_pages(
     section = ComparedSection("status_pages", drafts, standing, {})
     before = {row.id: row.settings for row in rows}
     compare_section(section, bundle, rows, applied, before, after, {})
-    _expect_right(section, place, applied)
+    expect_editor(section, place.home, applied, EDIT, "status pages")
     ids = {uid: standing[uid].uid if uid in standing else uuid7() for uid in entries}
     return WantedPages(section, ids, generations)
-
-
-def _expect_right(
-    section: ComparedSection[ObjectRow, WholePage], place: BundleContext, applied: ApplySource
-) -> None:
-    """Raises Refused invalid, if the caller may not edit pages and an entry changes one."""
-    who = applied.inviter or applied.principal
-    if may(who, EDIT, Scope(place.home.org)) is AccessDecision.ALLOWED:
-        return
-    for one in section.changes:
-        changes = one.action in (BundleAction.CREATE, BundleAction.UPDATE) or is_taken_over(one)
-        if changes:
-            rule = "must be applied by an administrator of the organization, who edits status pages"
-            raise Refused("invalid", f"status_pages.{one.uid}", rule)
 
 
 def _service_ids(place: BundleContext) -> dict[str, UUID]:

@@ -20,7 +20,7 @@ from ...accounts.transactions.authorize_tenant_write import lock_project
 from ...core.refusal import Refused, expect
 from ...engine.keyring import CipherContext, Keyring
 from ...engine.pools import Conflicted, Tx
-from ..queries.secret_list import is_referred_to, select_managed_channel, select_referring
+from ..queries.secret_list import is_referred_to, select_managed_destination, select_referring
 from ..rows import MonitorRow
 from ..rules.secret import SECRETS_OF_PROJECT_MOST, secret_name_fault, secret_value_fault
 from ..tables import monitors, secrets
@@ -96,10 +96,9 @@ async def edit_secret(
         did.append("value replaced")
     if new_name is not None and is_renamed:
         _expect_unmanaged(principal, referring)
-        channel = await select_managed_channel(tx, home.org, home.id, name)
-        if channel is not None:
-            message = f"managed by {channel[1]}"
-            raise Refused("managed_by_file", f"channel {channel[0]}", message)
+        managed = await select_managed_destination(tx, home.org, home.id, name)
+        if managed is not None:
+            raise Refused("managed_by_file", managed[0], f"managed by {managed[1]}")
         if not await secrets.rename_secret(tx, row, new_name):
             raise Refused("secret_exists")
         await _rename_references(tx, principal, home, referring, (name, new_name), keyring)

@@ -9,7 +9,7 @@ Locks:
     wakeups before states, and states before jobs. The schedule is last.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -74,6 +74,7 @@ class MonitorWriteBatch:
     _policies: list[EscalationPolicyRow] = field(default_factory=list)
     # Projects with another maintenance, with their monitors.
     _maintained: dict[tuple[int, int], list[MonitorKey]] = field(default_factory=dict)
+    _late: list[Callable[[Tx], Awaitable[None]]] = field(default_factory=list)
 
     def came(self, key: MonitorKey) -> None:
         self._new.append(key)
@@ -111,6 +112,10 @@ class MonitorWriteBatch:
     def maintained(self, org: int, project: int, monitors: list[MonitorKey]) -> None:
         """Registers a project whose schedules must be reloaded, because its maintenance changed."""
         self._maintained[(org, project)] = monitors
+
+    def late(self, write: Callable[[Tx], Awaitable[None]]) -> None:
+        """Registers a write of rows that recorders lock after states and before the schedule."""
+        self._late.append(write)
 
     def run(self, key: MonitorKey, shard: int, *, with_term: bool) -> None:
         self._runs.append((key, shard, with_term))
@@ -162,6 +167,8 @@ class MonitorWriteBatch:
             await self._keep_ahead(tx)
         await self._write_runs(tx)
         await self._time_followers(tx)
+        for write in self._late:
+            await write(tx)
         if self._new or self._left:
             # At the commit, this check would run under the lock.
             await monitors.check_shards_exist(tx)

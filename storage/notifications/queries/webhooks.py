@@ -7,6 +7,9 @@ from ..rows import WebhookRow
 from ..tables.webhooks import _BY_UID, _COLUMNS, _FROM
 
 _OF_ORG = f"select {_COLUMNS} {_FROM} where w.org = %(org)s order by w.id"
+_OF_PROJECT = f"""
+select {_COLUMNS} {_FROM} where w.org = %(org)s and w.project = %(project)s order by w.id
+"""
 
 
 async def select_webhook(tx: Tx, uid: UUID) -> WebhookRow | None:
@@ -15,3 +18,8 @@ async def select_webhook(tx: Tx, uid: UUID) -> WebhookRow | None:
 
 async def select_webhooks_of(tx: Tx, org: int) -> list[WebhookRow]:
     return await tx.structs(WebhookRow, _OF_ORG, org=org)
+
+
+async def select_webhooks_of_project(tx: Tx, org: int, project: int) -> list[WebhookRow]:
+    """Returns the webhooks of one project, without webhooks of the whole organization."""
+    return await tx.structs(WebhookRow, _OF_PROJECT, org=org, project=project)

@@ -1,25 +1,27 @@
-"""Webhooks of an organization. The secret is shown once, at the creation."""
+"""Webhooks of an organization. An own secret is shown once, at the creation."""
 
-from typing import Final
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ....probes.check.target import BadTarget, read_url
 from ....probes.senders.webhook import secret_fault
-from ...accounts.queries import projects as projects_queries
 from ...accounts.rules.access import Need, Permission, Principal, Scope
-from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
-from ...accounts.transactions.authorize_tenant_write import project_of
+from ...accounts.transactions.authorize_tenant_write import (
+    demand_organization,
+    lock_project_of,
+)
+from ...accounts.transactions.object_marks import WEBHOOK, expect_unmanaged_object
+from ...core.key import WebhookKey
 from ...core.refusal import Refused, expect
 from ...engine.keyring import CipherContext, Keyring
 from ...engine.pools import Tx
 from ..queries import webhooks as webhooks_queries
 from ..rows import WebhookRow
+from ..rules.webhook import WEBHOOKS_OF_ORGANIZATION_MOST, url_fault
 from ..tables import webhooks
+from .channel_secrets import place_of_secret
 
-WEBHOOKS_OF_ORGANIZATION_MOST: Final = 50
 EDIT = Permission(Need.ORG_ADMIN)
 
 
@@ -42,21 +44,17 @@ async def create_webhook(
 
     Raises: Refused not_found, forbidden, invalid, webhook_quota, encryption_key_missing.
     """
-    # Serialized per organization, so that the quota is exact.
-    if not await removals.lock_organization(tx, organization):
-        raise Refused(NOT_FOUND)
-    home = await projects_queries.select_organization(tx, organization)
-    assert home is not None, "it is locked"
-    demand(principal, EDIT, Scope(home.id))
-    expect("url", _url_fault(url))
+    home = await demand_organization(tx, principal, EDIT, organization)
+    expect("url", url_fault(url))
     expect("secret", secret_fault(secret))
-    key = await project_of(tx, home.id, project)
+    key = await lock_project_of(tx, home.id, project)
+    await webhooks.lock_webhook_quota(tx, home.id)
     if await webhooks.count_webhooks(tx, home.id) >= WEBHOOKS_OF_ORGANIZATION_MOST:
         raise Refused("webhook_quota")
     uid = uuid7()
     sealed = keyring.seal(secret.encode(), place_of(uid))
     maker = principal.user if isinstance(principal.user, UUID) else None
-    await webhooks.insert_webhook(tx, home.id, uid, key, url, sealed, maker, enabled=enabled)
+    await webhooks.insert_webhook(tx, home.id, uid, key, url, maker, enabled=enabled, sealed=sealed)
     row = await _written(tx, uid)
     await audit(tx, principal, home.id, "webhook.create", _target(row))
     return row
@@ -65,7 +63,7 @@ async def create_webhook(
 async def enable_webhook(
     tx: Tx, principal: Principal, webhook: UUID, *, enabled: bool
 ) -> WebhookRow:
-    """Enables or disables a webhook. Raises: Refused not_found, forbidden."""
+    """Enables or disables a webhook. Raises: Refused not_found, forbidden, managed_by_file."""
     before = await _lock(tx, principal, webhook)
     if before.enabled != enabled:
         await webhooks.enable_webhook(tx, before, enabled=enabled)
@@ -75,14 +73,21 @@ async def enable_webhook(
 
 
 async def delete_webhook(tx: Tx, principal: Principal, webhook: UUID) -> None:
-    """Deletes a webhook. Raises: Refused not_found, forbidden."""
+    """Deletes a webhook. Raises: Refused not_found, forbidden, managed_by_file."""
     row = await _lock(tx, principal, webhook)
-    await webhooks.delete_webhook(tx, row)
+    await webhooks.delete_webhook(tx, WebhookKey((row.org, row.id)))
     await audit(tx, principal, row.org, "webhook.delete", _target(row))
 
 
 def opened(row: WebhookRow, keyring: Keyring) -> str:
-    """Returns the signing secret. Raises: CannotOpen if no key decrypts it."""
+    """Returns the signing secret, of the project if the webhook names one.
+
+    Raises: CannotOpen if no key decrypts it.
+    """
+    if row.secret_ciphertext is None:
+        assert row.referred_uid is not None, "a foreign key keeps the secret"
+        assert row.referred_ciphertext is not None, "a secret has a value"
+        return keyring.open(row.referred_ciphertext, place_of_secret(row.referred_uid)).decode()
     return keyring.open(row.secret_ciphertext, place_of(row.uid)).decode()
 
 
@@ -91,6 +96,8 @@ async def _lock(tx: Tx, principal: Principal, webhook: UUID) -> WebhookRow:
     if row is None:
         raise Refused(NOT_FOUND)
     demand(principal, EDIT, Scope(row.org))
+    if row.project is not None:
+        await expect_unmanaged_object(tx, principal, row.org, row.project, WEBHOOK, row.uid)
     return row
 
 
@@ -98,14 +105,6 @@ async def _written(tx: Tx, webhook: UUID) -> WebhookRow:
     row = await webhooks_queries.select_webhook(tx, webhook)
     assert row is not None, "it was just written"
     return row
-
-
-def _url_fault(url: str) -> str | None:
-    try:
-        read_url(url)
-    except BadTarget as fault:
-        return str(fault)
-    return None
 
 
 def _target(row: WebhookRow) -> str:

@@ -9,11 +9,10 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ...accounts.queries import projects as projects_queries
-from ...accounts.rules.access import Need, Permission, Principal, Scope
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.tables import tenant_deletion as removals
-from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_row
-from ...accounts.transactions.authorize_tenant_write import project_of
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_row
+from ...accounts.transactions.authorize_tenant_write import demand_organization, lock_project_of
 from ...accounts.transactions.object_marks import PAGE, expect_unmanaged_object
 from ...core.instant import is_timezone
 from ...core.refusal import Refused, expect
@@ -41,15 +40,10 @@ async def create_page(
     Raises:
         Refused not_found, forbidden, invalid, page_quota, slug_taken, encryption_key_missing.
     """
-    # Serialized per organization, so that the quota is exact.
-    if not await removals.lock_organization(tx, organization):
-        raise Refused(NOT_FOUND)
-    home = await projects_queries.select_organization(tx, organization)
-    assert home is not None, "it is locked"
-    demand(principal, EDIT, Scope(home.id))
+    home = await demand_organization(tx, principal, EDIT, organization)
     for field, fault in page_faults(draft):
         raise Refused("invalid", field, fault)
-    project = await _lock_project(tx, home.id, draft.project)
+    project = await lock_project_of(tx, home.id, draft.project)
     await status_pages.lock_page_quota(tx, home.id)
     if await status_pages.count_status_pages(tx, home.id) >= PAGES_OF_ORGANIZATION_MOST:
         raise Refused("page_quota")
@@ -62,14 +56,6 @@ async def create_page(
     row = await written(tx, uid)
     await audit(tx, principal, home.id, "status_page.create", page_target(row))
     return row
-
-
-async def _lock_project(tx: Tx, org: int, project: UUID | None) -> int | None:
-    key = await project_of(tx, org, project)
-    if key is not None and not await removals.lock_shared_project(tx, org, key):
-        # The project was deleted after the lookup.
-        return await project_of(tx, org, project)
-    return key
 
 
 async def update_page(
