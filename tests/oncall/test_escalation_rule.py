@@ -148,3 +148,11 @@ def test_the_limits_of_policies_are_checked(
     fault = ladder_fault(after, targets)
     assert fault is not None
     assert fault[0] == field
+
+
+@pytest.mark.parametrize(
+    ("after", "targets"),
+    [([0], [1]), ([604_800], [20]), ([0] * 20, [1] * 20), ([0, 0, 604_800], [20, 1, 20])],
+)
+def test_the_limits_themselves_are_accepted(after: list[int], targets: list[int]) -> None:
+    assert ladder_fault(after, targets) is None
