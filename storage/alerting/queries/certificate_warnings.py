@@ -1,0 +1,102 @@
+"""Warnings of certificates: those to begin or to end, and those that are open.
+
+A regional monitor warns for its members, whose certificates are those of the same target.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ...core.instant import SECOND, Instant
+from ...core.key import MonitorKey, key_arrays
+from ...engine.pools import Tx
+from ...monitors.queries.certificates import COUNTING
+from ...monitors.rules.certificate import SeenCertificate
+from ..rules.certificate_warning import HYSTERESIS_US, WatchedCertificate
+
+_COLUMNS: Final = """
+m.org, m.id, case when m.regional_of is null or m.regional_of = m.id then m.warn_certificate_days
+  else 0 end as days, coalesce(c.is_known, false), c.ends_at, c.seen_at, w.since_at
+"""
+_FROM: Final = f"""
+left join lateral ({COUNTING}) c on true
+left join certificate_warnings w on w.org = m.org and w.monitor = m.id
+"""
+# A superset of those that the rule changes. The second part has warnings without a setting.
+_CANDIDATES: Final = f"""
+select {_COLUMNS} from monitors m {_FROM}
+where (m.org, m.id) > (%(org)s, %(monitor)s) and m.warn_certificate_days > 0
+  and (m.regional_of is null or m.regional_of = m.id)
+  and case when w.since_at is null
+    then m.enabled and c.ends_at <= at(%(now)s) + m.warn_certificate_days * interval '1 day'
+      and (c.ends_at > at(%(now)s) or c.ends_at <= c.seen_at)
+    else c.is_known and (c.ends_at is null or c.ends_at > at(%(now)s)
+      + m.warn_certificate_days * interval '1 day'
+      + interval '{HYSTERESIS_US // SECOND} seconds') end
+union all
+select {_COLUMNS} from certificate_warnings o
+  join monitors m on m.org = o.org and m.id = o.monitor {_FROM}
+where (m.org, m.id) > (%(org)s, %(monitor)s)
+  and (m.warn_certificate_days = 0 or m.regional_of <> m.id)
+order by 1, 2 limit %(most)s
+"""
+_ONE: Final = f"""
+select {_COLUMNS} from monitors m {_FROM}
+where m.org = %(org)s and m.id = %(monitor)s
+"""
+_OPEN: Final = """
+select w.org, w.monitor, w.since_at
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join certificate_warnings w on w.org = k.org and w.monitor = k.monitor
+  join monitors m on m.org = k.org and m.id = k.monitor
+where m.enabled
+"""
+
+
+class CertificateCandidate(msgspec.Struct, frozen=True):
+    """Monitor with the certificate that counts. `since` is the begin of its open warning."""
+
+    org: int
+    id: int
+    days: int
+    is_known: bool
+    ends_at: Instant | None
+    seen_at: Instant | None
+    since: Instant | None
+
+    @property
+    def key(self) -> MonitorKey:
+        return MonitorKey((self.org, self.id))
+
+    @property
+    def watched(self) -> WatchedCertificate:
+        seen = None
+        if self.ends_at is not None and self.seen_at is not None:
+            seen = SeenCertificate(self.ends_at, self.seen_at)
+        return WatchedCertificate(self.days, self.is_known, seen)
+
+
+async def select_candidates(
+    tx: Tx, after: MonitorKey, now: Instant, most: int
+) -> list[CertificateCandidate]:
+    """Returns monitors whose warning may begin or end at `now`, without members of regional ones.
+
+    Those whose warning a silence or a maintenance delays are among them in every pass.
+    """
+    org, monitor = after
+    return await tx.structs(
+        CertificateCandidate, _CANDIDATES, org=org, monitor=monitor, now=now, most=most
+    )
+
+
+async def select_candidate(tx: Tx, key: MonitorKey) -> CertificateCandidate | None:
+    return await tx.one(CertificateCandidate, _ONE, org=key[0], monitor=key[1])
+
+
+async def select_certificate_warnings(
+    tx: Tx, keys: Sequence[MonitorKey]
+) -> dict[MonitorKey, Instant]:
+    """Returns since when each of the monitors warns that does, without paused ones."""
+    rows = await tx.rows(_OPEN, **key_arrays(keys, "monitors"))
+    return {MonitorKey((org, monitor)): since for org, monitor, since in rows}
