@@ -13,7 +13,7 @@ import trio
 from msgspec import UNSET
 
 from ...probes.jobs.agent_protocol import CERTIFICATES, CERTIFICATES_MOST, AgentCertificate
-from ..runtime.seen_certificates import SeenCertificates, SeenNote
+from ...probes.jobs.seen_certificates import SeenCertificates, SeenNote
 from .connection_state import ConnectionState
 from .job_parser import moment
 from .server_client import NoAnswer, RequestRefused, ServerClient

@@ -17,9 +17,9 @@ from msgspec import UNSET, UnsetType
 from ...probes.check.monitor_spec import CERTIFIED
 from ...probes.check.result import MESSAGE_LONGEST, Result, RunOutcome, UnknownReason
 from ...probes.jobs.agent_protocol import AgentFailedCondition, AgentResult
+from ...probes.jobs.seen_certificates import SeenCertificates
 from ...probes.net.egress import Egress
 from ...probes.runner import run
-from ..runtime.seen_certificates import SeenCertificates
 from ..runtime.wake_event import WakeEvent
 from .counters import AgentCounters
 from .job_parser import AgentJob, moment

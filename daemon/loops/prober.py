@@ -17,14 +17,15 @@ import trio
 
 from ...probes.check.monitor_spec import CERTIFIED
 from ...probes.check.result import Result, RunOutcome, UnknownReason
+from ...probes.jobs.seen_certificates import SeenCertificates
 from ...probes.net.egress import Egress
 from ...probes.runner import run
 from ...storage.core.instant import LATEST, Instant
 from ...storage.core.key import MonitorKey
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
-from ...storage.monitors.rows import ProbeErrorReason
-from ...storage.monitors.tables.certificates import CertificateReport, record_certificates
+from ...storage.monitors.rows import CertificateReport, ProbeErrorReason
+from ...storage.monitors.tables.certificates import record_certificates
 from ...storage.monitors.tables.probe_errors import record_probe_errors
 from ...storage.results.rules.incoming_result import IncomingResult, StoreOutcome, StoreResult
 from ...storage.scheduling.queries import shards
@@ -32,7 +33,6 @@ from ...storage.scheduling.rows import LeasedBatch, LeasedJob
 from ...storage.scheduling.rules.run_batch import RunBatch
 from ...storage.scheduling.rules.run_schedule import LATE_ARRIVAL_US, claimable_until
 from ...storage.scheduling.tables import work_queues as queues
-from ..runtime.seen_certificates import SeenCertificates
 from ..runtime.wake_event import WakeEvent, staggered
 from .check_cache import CachedCheck, CheckCache
 from .check_test_worker import CheckTestWorker

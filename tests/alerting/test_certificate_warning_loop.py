@@ -5,18 +5,17 @@ from typing import Any
 import pytest
 
 from leadline.daemon.loops.mailers.certificate_teller import CertificateTeller
-from leadline.storage.alerting.queries.certificate_warnings import select_certificate_warnings
+from leadline.storage.alerting.queries.open_warnings import NO_WARNINGS, select_warnings
+from leadline.storage.alerting.rules import outage_text
+from leadline.storage.alerting.transactions import tell_certificate
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
 from leadline.storage.core.key import MonitorKey
-from leadline.storage.monitors.queries.certificates import (
-    CertificateUnknown,
-    select_certificates,
-)
-from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.monitors.queries.certificates import select_certificates
+from leadline.storage.monitors.rows import CertificateReport, MonitorRow
+from leadline.storage.monitors.rules.certificate import CertificateUnknown
 from leadline.storage.monitors.rules.monitor import MonitorDraft
 from leadline.storage.monitors.tables.certificates import (
     AHEAD_US,
-    CertificateReport,
     record_certificates,
 )
 from leadline.storage.regional.rules import RegionSpread
@@ -77,8 +76,8 @@ async def certificate(story: Story, row: MonitorRow) -> tuple[int | None, str | 
 
 async def since(story: Story, row: MonitorRow) -> Instant | None:
     async with story.world.pool.transaction("look", read_only=True) as tx:
-        found = await select_certificate_warnings(tx, [row.key])
-    return found.get(MonitorKey(row.key))
+        found = await select_warnings(tx, [row.key])
+    return found.get(MonitorKey(row.key), NO_WARNINGS).certificate
 
 
 async def test_a_certificate_that_ends_soon_warns_once_and_a_new_one_ends_it(story: Story) -> None:
@@ -265,11 +264,9 @@ async def test_a_regional_monitor_warns_once_for_its_members(story: Story, is_mu
 async def test_a_failing_monitor_does_not_stop_the_others(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from leadline.storage.alerting.transactions import tell_certificate
-
     row, teller = await certified_monitor(story), teller_of(story)
     broken = await story.world.monitor(name="Broken", warn_certificate_days=21)
-    title = tell_certificate.certificate_title
+    title = outage_text.certificate_title
 
     def fail(name: str, ends_at: Instant, now: Instant) -> str:
         if name == "Broken":

@@ -1,4 +1,4 @@
-"""Which certificate counts and when it warns, against models that read the whole history."""
+"""The certificate that counts, and its warnings, against models that read the whole history."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -41,11 +41,11 @@ class CertificateTeller:
             if not batch:
                 return changes
             for one in batch:
-                changes += await self._tell(one.key)
+                changes += await self._decide(one.key)
             await trio.lowlevel.checkpoint()
             after = batch[-1].key
 
-    async def _tell(self, key: MonitorKey) -> int:
+    async def _decide(self, key: MonitorKey) -> int:
         """Decides about one monitor. A failure does not stop the monitors of other tenants."""
         extra = {"org": key[0], "monitor": key[1]}
         try:

@@ -7,7 +7,8 @@ from msgspec import UnsetType
 from ....probes.jobs.agent_protocol import AgentCertificate
 from ...core.instant import from_datetime
 from ...engine.pools import Tx
-from ...monitors.tables.certificates import CertificateReport, record_certificates
+from ...monitors.rows import CertificateReport
+from ...monitors.tables.certificates import record_certificates
 from ..queries.agent_monitors import select_watched
 
 

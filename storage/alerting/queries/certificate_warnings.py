@@ -1,15 +1,14 @@
-"""Warnings of certificates: those to begin or to end, and those that are open.
+"""Warnings of certificates to begin or to end.
 
-A regional monitor warns for its members, whose certificates are those of the same target.
+A regional monitor warns for its members, since they check the same target.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from ...core.instant import SECOND, Instant
-from ...core.key import MonitorKey, key_arrays
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ...monitors.queries.certificates import COUNTING
 from ...monitors.rules.certificate import SeenCertificate
@@ -44,13 +43,6 @@ order by 1, 2 limit %(most)s
 _ONE: Final = f"""
 select {_COLUMNS} from monitors m {_FROM}
 where m.org = %(org)s and m.id = %(monitor)s
-"""
-_OPEN: Final = """
-select w.org, w.monitor, w.since_at
-from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
-  join certificate_warnings w on w.org = k.org and w.monitor = k.monitor
-  join monitors m on m.org = k.org and m.id = k.monitor
-where m.enabled
 """
 
 
@@ -92,11 +84,3 @@ async def select_candidates(
 
 async def select_candidate(tx: Tx, key: MonitorKey) -> CertificateCandidate | None:
     return await tx.one(CertificateCandidate, _ONE, org=key[0], monitor=key[1])
-
-
-async def select_certificate_warnings(
-    tx: Tx, keys: Sequence[MonitorKey]
-) -> dict[MonitorKey, Instant]:
-    """Returns since when each of the monitors warns that does, without paused ones."""
-    rows = await tx.rows(_OPEN, **key_arrays(keys, "monitors"))
-    return {MonitorKey((org, monitor)): since for org, monitor, since in rows}

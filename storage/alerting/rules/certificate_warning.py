@@ -3,8 +3,8 @@
 A warning begins when the certificate that counts ends within the days of the setting. It ends when
 one with more days counts, when the checks use no TLS any more, or when the setting is removed.
 
-Invariant: an unknown certificate neither begins nor ends a warning. One that ended since it was
-seen begins none: a check that verifies it fails, which is told as an outage.
+Invariant: an unknown certificate neither begins nor ends a warning. After the end of
+a certificate, it begins no warning until a check accepts it: a refusal is an outage already.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ HYSTERESIS_US: Final = HOUR
 
 @dataclass(frozen=True, slots=True)
 class WatchedCertificate:
-    """What decides about the warning of a monitor.
+    """Facts that decide about the warning of a monitor.
 
     `days` is 0 without the setting. `is_known` is false before a check of the present revision saw
     a certificate. If it is true, `certificate` is None for checks without TLS.

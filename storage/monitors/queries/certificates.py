@@ -1,7 +1,6 @@
 """Certificates of monitors: when the one that counts ends."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Final
 
 import msgspec
@@ -10,10 +9,11 @@ from ....probes.check.monitor_spec import CERTIFIED
 from ...core.instant import Instant
 from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
+from ..rules.certificate import CertificateUnknown
 
 _TYPES: Final = f"'{{{','.join(sorted(CERTIFIED))}}}'::text[]"
-# Certificate of the monitor `m`, or the first to end of those of its members. There is no row if no
-# check can use TLS. A certificate of an earlier revision can be that of another target.
+# Certificate of the monitor `m`, or the first to end among its members. Types without TLS give no
+# row. A certificate of an earlier revision is left out: it can belong to another target.
 COUNTING: Final = f"""
 select c.revision is not null as is_known, c.ends_at, c.seen_at
 from (select m.org, m.id, m.type, m.revision
@@ -31,13 +31,6 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join monitors m on m.org = k.org and m.id = k.monitor
   cross join lateral ({COUNTING}) c
 """
-
-
-class CertificateUnknown(StrEnum):
-    """Reason why no certificate of a monitor is known."""
-
-    NO_TLS = "no_tls"
-    NOT_SEEN = "not_seen"
 
 
 class MonitorCertificate(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Which of the certificates of a target counts: the one that ends first of those seen lately.
+"""Choice of the certificate that counts for a target: the first to end among the recent ones.
 
 Several servers can answer for a target, each with its own certificate. An old one on one of them
 counts until no check saw it for `window_us`. A certificate is known by its end.
@@ -7,6 +7,7 @@ Invariant: time without a check, or with failing checks, removes no certificate.
 """
 
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from typing import Final
 
 import msgspec
@@ -19,6 +20,13 @@ CERTIFICATES_MOST: Final = 8
 CHECKS_WITHOUT: Final = 20
 WINDOW_US_LEAST: Final = HOUR
 WINDOW_US_MOST: Final = 3 * DAY
+
+
+class CertificateUnknown(StrEnum):
+    """Reason why no certificate of a monitor is known."""
+
+    NO_TLS = "no_tls"
+    NOT_SEEN = "not_seen"
 
 
 class SeenCertificate(msgspec.Struct, frozen=True, array_like=True):

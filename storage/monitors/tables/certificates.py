@@ -5,9 +5,10 @@ from typing import Final
 
 import msgspec
 
-from ...core.instant import SECOND, Instant
+from ...core.instant import SECOND
 from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
+from ..rows import CertificateReport
 from ..rules.certificate import SeenCertificate, merged, that_counts, window_us
 
 # Largest lead of the clock of a reporter.
@@ -40,19 +41,10 @@ where c.org = g.org and c.monitor = g.monitor
 """
 
 
-class CertificateReport(msgspec.Struct, frozen=True):
-    """Certificate that a check of `revision` saw. `ends_at` is None if it used no TLS."""
-
-    key: MonitorKey
-    revision: int
-    ends_at: Instant | None
-    seen_at: Instant
-
-
 async def record_certificates(tx: Tx, reports: Sequence[CertificateReport]) -> int:
-    """Stores reports; returns their number without those of another revision than the present one.
+    """Stores the reports of the present revision of each monitor; returns their number.
 
-    A concurrent edit makes the row one of an earlier revision, which no reader uses.
+    After a concurrent edit, no reader uses the row, since its revision is an earlier one.
     """
     by_key: dict[MonitorKey, list[CertificateReport]] = {}
     for one in reports:

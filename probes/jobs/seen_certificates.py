@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Generic, TypeVar
 
-from ...probes.check.result import Result, RunOutcome
-from ...probes.net.certificate_expiry import end_of
+from ..check.result import Result, RunOutcome
+from ..net.certificate_expiry import end_of
 
-# In µs. The server forgets a certificate that it did not hear of for an hour or longer.
+# In µs. The server drops a certificate without a report for an hour, while it gets others.
 REFRESH_US: Final = 20 * 60_000_000
 # Certificates of one monitor that are reported in this time, so that a target with a new one for
 # each handshake costs no more than others.
