@@ -19,7 +19,7 @@ from leadline.storage.monitors.tables.certificates import (
     record_certificates,
 )
 from leadline.storage.regional.rules import RegionSpread
-from leadline.storage.regional.transactions import create_any
+from leadline.storage.regional.transactions import create_any, edit_any
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from tests.alerting.test_alert_processor_loop import Story
 from tests.alerting.test_slow_warning_loop import ENDED, WARNED, execute, told
@@ -60,6 +60,22 @@ async def saw(story: Story, row: MonitorRow, *days: float | None, revision: int 
     ]
     async with story.world.pool.transaction("saw") as tx:
         return await record_certificates(tx, reports)
+
+
+async def members_saw(story: Story, *days: int) -> None:
+    """A check in each region of the only regional monitor sees a certificate."""
+    world = story.world
+    members = await world.rows(
+        "select org, id, revision from monitors where regional_of <> id order by id"
+    )
+    reports = [
+        CertificateReport(
+            MonitorKey((org, monitor)), revision, Instant(world.now + left * DAY), world.now
+        )
+        for (org, monitor, revision), left in zip(members, days, strict=True)
+    ]
+    async with world.pool.transaction("saw") as tx:
+        assert await record_certificates(tx, reports) == len(days)
 
 
 def later(story: Story, us: int) -> None:
@@ -238,20 +254,7 @@ async def test_a_regional_monitor_warns_once_for_its_members(story: Story, is_mu
             tx, world.editor, world.project_uid, draft, spread, world.keyring, regions
         )
     assert await certificate(story, whole) == (None, CertificateUnknown.NOT_SEEN)
-    members = await world.rows(
-        "select org, id, revision from monitors where regional_of <> id order by id"
-    )
-    async with world.pool.transaction("saw") as tx:
-        reports = [
-            CertificateReport(
-                MonitorKey((org, monitor)),
-                revision,
-                Instant(world.now + days * DAY),
-                world.now,
-            )
-            for (org, monitor, revision), days in zip(members, (10, 90, 12), strict=True)
-        ]
-        assert await record_certificates(tx, reports) == 3
+    await members_saw(story, 10, 90, 12)
     assert await certificate(story, whole) == (10, None)
     if is_muted:
         await mute(story, whole.id)
@@ -259,6 +262,31 @@ async def test_a_regional_monitor_warns_once_for_its_members(story: Story, is_mu
     assert await teller.pass_once() == (0 if is_muted else 1)
     assert await teller.pass_once() == 0
     assert await told(story) == ([] if is_muted else BOTH[:1])
+
+
+async def test_a_regional_monitor_takes_the_setting_of_its_members(story: Story) -> None:
+    world = story.world
+    await story.channel("warnings")
+    await execute(story, "update notification_channels set takes_warnings = true")
+    draft = MonitorDraft(type="http", name="Shop", target="https://shop.example/")
+    regions = frozenset(REGIONS)
+    async with world.pool.transaction("create") as tx:
+        spread = RegionSpread(REGIONS)
+        whole = await create_any(
+            tx, world.editor, world.project_uid, draft, spread, world.keyring, regions
+        )
+    given = {"warn_certificate_days": 21}
+    async with world.pool.transaction("edit") as tx:
+        await edit_any(tx, world.editor, whole.uid, given, RegionSpread(), world.keyring, regions)
+    days = "select distinct warn_certificate_days from monitors"
+    assert await world.rows(days) == [(21,)]
+    # As a bundle that gives it to the members only.
+    await execute(story, "update monitors set warn_certificate_days = 0 where regional_of = id")
+    await members_saw(story, 10, 90, 90)
+    teller = teller_of(story)
+    assert (await teller.pass_once(), await told(story)) == (1, BOTH[:1])
+    await execute(story, "update monitors set warn_certificate_days = 0")
+    assert (await teller.pass_once(), await told(story)) == (1, BOTH)
 
 
 async def test_a_failing_monitor_does_not_stop_the_others(

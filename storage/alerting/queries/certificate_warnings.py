@@ -14,31 +14,31 @@ from ...monitors.queries.certificates import COUNTING
 from ...monitors.rules.certificate import SeenCertificate
 from ..rules.certificate_warning import HYSTERESIS_US, WatchedCertificate
 
+# A bundle can give the setting to the composite of a regional monitor, or to its members.
 _COLUMNS: Final = """
-m.org, m.id, case when m.regional_of is null or m.regional_of = m.id then m.warn_certificate_days
-  else 0 end as days, coalesce(c.is_known, false), c.ends_at, c.seen_at, w.since_at
+m.org, m.id, d.days, coalesce(c.is_known, false), c.ends_at, c.seen_at, w.since_at
 """
 _FROM: Final = f"""
+cross join lateral (
+  select case when m.regional_of <> m.id then 0 else greatest(m.warn_certificate_days,
+    (select max(p.warn_certificate_days) from monitors p
+      where m.regional_of = m.id and p.org = m.org and p.regional_of = m.id)) end as days) d
 left join lateral ({COUNTING}) c on true
 left join certificate_warnings w on w.org = m.org and w.monitor = m.id
 """
-# A superset of those that the rule changes. The second part has warnings without a setting.
+# A superset of those that the rule changes.
 _CANDIDATES: Final = f"""
-select {_COLUMNS} from monitors m {_FROM}
-where (m.org, m.id) > (%(org)s, %(monitor)s) and m.warn_certificate_days > 0
-  and (m.regional_of is null or m.regional_of = m.id)
-  and case when w.since_at is null
-    then m.enabled and c.ends_at <= at(%(now)s) + m.warn_certificate_days * interval '1 day'
-      and (c.ends_at > at(%(now)s) or c.ends_at <= c.seen_at)
-    else c.is_known and (c.ends_at is null or c.ends_at > at(%(now)s)
-      + m.warn_certificate_days * interval '1 day'
-      + interval '{HYSTERESIS_US // SECOND} seconds') end
-union all
-select {_COLUMNS} from certificate_warnings o
-  join monitors m on m.org = o.org and m.id = o.monitor {_FROM}
+select {_COLUMNS}
+from (select org, coalesce(regional_of, id) as id from monitors where warn_certificate_days > 0
+    union select org, monitor from certificate_warnings) s
+  join monitors m on m.org = s.org and m.id = s.id {_FROM}
 where (m.org, m.id) > (%(org)s, %(monitor)s)
-  and (m.warn_certificate_days = 0 or m.regional_of <> m.id)
-order by 1, 2 limit %(most)s
+  and case when w.since_at is null
+    then m.enabled and c.ends_at <= at(%(now)s) + d.days * interval '1 day'
+      and (c.ends_at > at(%(now)s) or c.ends_at <= c.seen_at)
+    else d.days = 0 or (c.is_known and (c.ends_at is null or c.ends_at > at(%(now)s)
+      + d.days * interval '1 day' + interval '{HYSTERESIS_US // SECOND} seconds')) end
+order by m.org, m.id limit %(most)s
 """
 _ONE: Final = f"""
 select {_COLUMNS} from monitors m {_FROM}
