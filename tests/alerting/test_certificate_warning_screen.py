@@ -35,14 +35,22 @@ async def test_the_screen_shows_the_days_left_or_why_they_are_withheld(api: Api)
     row = await api.new_monitor(name="Shop", target="https://shop.example/")
     path = f"/monitors/{row.uid}"
     assert "No handshake since the last edit" in figure(await page_of(api, path))
-    await saw(api, row, None)
-    assert "The checks use no TLS" in figure(await page_of(api, path))
     await saw(api, row, 10 * DAY + HOUR)
     shown = figure(await page_of(api, path))
     assert "10\u202fdays" in shown
     assert "withheld" not in shown
     ping = await api.new_monitor(type="icmp", target="shop.example")
     assert figure(await page_of(api, f"/monitors/{ping.uid}")) == ""
+
+
+@pytest.mark.parametrize(("days", "text"), [(0, ""), (21, "The checks use no TLS")])
+async def test_checks_without_tls_need_a_figure_only_with_the_setting(
+    api: Api, days: int, text: str
+) -> None:
+    row = await api.new_monitor(target="http://shop.example/", warn_certificate_days=days)
+    await saw(api, row, None)
+    shown = figure(await page_of(api, f"/monitors/{row.uid}"))
+    assert (text in shown, bool(shown)) == (True, bool(text))
 
 
 @pytest.mark.parametrize(

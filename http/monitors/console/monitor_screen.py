@@ -8,7 +8,9 @@ import msgspec
 from ....probes.check.result import UnknownReason
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
+from ....storage.monitors.queries.certificates import MonitorCertificate
 from ....storage.monitors.queries.console_monitors import select_names_of
+from ....storage.monitors.rules.certificate import CertificateUnknown
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.monitors.rules.monitor_state import MonitorStatus
 from ....storage.monitors.transactions.edit_monitor import EDIT
@@ -87,7 +89,7 @@ async def _render(ask: Request) -> Response:
             facts.now,
             probed=probed,
             young=facts.is_young,
-            certificate=facts.certificate,
+            certificate=_certificate(facts),
         ),
         fact=failure_fact(facts.last, facts.row.type, _in_a_row(facts)) if probed else None,
         trail=trail_events(facts.trail, facts.row.type, facts.now) if facts.trail else [],
@@ -119,6 +121,14 @@ async def _render(ask: Request) -> Response:
         regional=facts.regional,
         regions=[(one.uid, one.region, state, WORDS[state]) for one, state in facts.regions],
     )
+
+
+def _certificate(facts: MonitorFacts) -> MonitorCertificate | None:
+    """Returns the certificate to show. Checks without TLS need none, unless it has a setting."""
+    found = facts.certificate
+    if found is None or facts.row.warn_certificate_days:
+        return found
+    return None if found.unknown is CertificateUnknown.NO_TLS else found
 
 
 def _in_a_row(facts: MonitorFacts) -> int:
