@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from leadline.daemon.loops.mailers import certificate_teller
 from leadline.daemon.loops.mailers.certificate_teller import CertificateTeller
 from leadline.storage.alerting.queries.open_warnings import NO_WARNINGS, select_warnings
 from leadline.storage.alerting.rules import outage_text
 from leadline.storage.alerting.transactions import tell_certificate
+from leadline.storage.alerting.transactions.tell_certificate import CertificateOutcome
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
 from leadline.storage.core.key import MonitorKey
 from leadline.storage.monitors.queries.certificates import select_certificates
@@ -309,3 +311,33 @@ async def test_a_failing_monitor_does_not_stop_the_others(
     monkeypatch.undo()
     assert await teller.pass_once() == 1
     assert ("warnings", ENDED) not in await told(story)
+
+
+async def test_a_silence_that_begins_after_the_read_delays_the_warning(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, teller = await certified_monitor(story), teller_of(story)
+    await saw(story, row, 10)
+    await execute(story, SILENCE)
+
+    async def none_quiet(*_: object) -> set[MonitorKey]:
+        return set()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(certificate_teller, "select_quiet", none_quiet)
+        assert await teller.pass_once() == 0
+    assert teller.told == {CertificateOutcome.LATER: 1}
+
+
+async def test_many_monitors_that_wait_cost_one_read(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificate_teller, "BATCH_MOST", 2)
+    teller = teller_of(story)
+    for number in range(5):
+        one = await story.world.monitor(name=f"Shop {number}", warn_certificate_days=21)
+        await saw(story, one, 10)
+    await execute(story, SILENCE)
+    assert (await teller.pass_once(), teller.told) == (0, {})
+    await execute(story, "delete from settings where name = 'alerting'")
+    assert await teller.pass_once() == 5

@@ -5,13 +5,14 @@ The database returns only the monitors whose warning changes, or waits for the e
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 import trio
 
 from ....storage.alerting.queries.certificate_warnings import select_candidates
+from ....storage.alerting.queries.quiet_monitors import select_quiet
 from ....storage.alerting.transactions.tell_certificate import (
     CertificateOutcome,
     tell_certificate,
@@ -40,10 +41,19 @@ class CertificateTeller:
                 batch = await select_candidates(tx, after, now, BATCH_MOST)
             if not batch:
                 return changes
+            waiting = await self._quiet([one.key for one in batch if one.since is None])
             for one in batch:
-                changes += await self._decide(one.key)
+                if one.key not in waiting:
+                    changes += await self._decide(one.key)
             await trio.lowlevel.checkpoint()
             after = batch[-1].key
+
+    async def _quiet(self, begins: Sequence[MonitorKey]) -> set[MonitorKey]:
+        """Returns the monitors that must not begin a warning, in one read for all of them."""
+        if not begins:
+            return set()
+        async with self._pool.transaction("quiet_certificates", read_only=True) as tx:
+            return await select_quiet(tx, begins)
 
     async def _decide(self, key: MonitorKey) -> int:
         """Decides about one monitor. A failure does not stop the monitors of other tenants."""

@@ -26,16 +26,25 @@ cross join lateral (
 left join lateral ({COUNTING}) c on true
 left join certificate_warnings w on w.org = m.org and w.monitor = m.id
 """
-# A superset of those that the rule changes.
+# A superset of the monitors that the rule changes. The cheap part finds certificates that end soon.
+_SOON: Final = "c.ends_at <= at(%(now)s) + m.warn_certificate_days * interval '1 day'"
 _CANDIDATES: Final = f"""
-select {_COLUMNS}
-from (select org, coalesce(regional_of, id) as id from monitors where warn_certificate_days > 0
-    union select org, monitor from certificate_warnings) s
-  join monitors m on m.org = s.org and m.id = s.id {_FROM}
+with soon as (
+  select m.org, coalesce(m.regional_of, m.id) as id
+  from monitors m join monitor_certificates c on c.org = m.org and c.monitor = m.id
+    and c.revision = m.revision
+  where m.warn_certificate_days > 0 and {_SOON}
+  union
+  select m.org, m.id
+  from monitors m join monitors p on p.org = m.org and p.regional_of = m.id
+    join monitor_certificates c on c.org = p.org and c.monitor = p.id and c.revision = p.revision
+  where m.warn_certificate_days > 0 and m.regional_of = m.id and {_SOON}
+  union
+  select org, monitor from certificate_warnings)
+select {_COLUMNS} from soon join monitors m on m.org = soon.org and m.id = soon.id {_FROM}
 where (m.org, m.id) > (%(org)s, %(monitor)s)
   and case when w.since_at is null
-    then m.enabled and c.ends_at <= at(%(now)s) + d.days * interval '1 day'
-      and (c.ends_at > at(%(now)s) or c.ends_at <= c.seen_at)
+    then m.enabled and (c.ends_at > at(%(now)s) or c.ends_at <= c.seen_at)
     else d.days = 0 or (c.is_known and (c.ends_at is null or c.ends_at > at(%(now)s)
       + d.days * interval '1 day' + interval '{HYSTERESIS_US // SECOND} seconds')) end
 order by m.org, m.id limit %(most)s
