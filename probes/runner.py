@@ -66,6 +66,7 @@ class _End:
     place: str = ""
     failed: FailedCondition | None = None
     expected: FailureClass | None = None
+    certificate: bytes | None = None
 
     @property
     def up(self) -> bool:
@@ -140,7 +141,7 @@ async def _attempts(
         end = _End(watch.read(), unknown=UnknownReason.LOOP_STALLED)
     elif end is None:
         end = _timed_out(check, watch)
-    end.place = watch.place
+    end.place, end.certificate = watch.place, watch.certificate
     return end
 
 
@@ -229,6 +230,7 @@ def _result(check: Check, started_at: int, end: _End, *, lagged: bool) -> Result
         lagged=lagged,
         bug=end.bug,
         failed=end.failed if end.failure is FailureClass.CONDITION_FAILED else None,
+        certificate=end.certificate,
     )
 
 

@@ -14,7 +14,13 @@ from uuid import uuid4
 
 import trio
 
-from ...probes.jobs.agent_protocol import CAPABILITY, CHECK_TEST, CRON_SCHEDULE, OPTIONS
+from ...probes.jobs.agent_protocol import (
+    CAPABILITY,
+    CERTIFICATES,
+    CHECK_TEST,
+    CRON_SCHEDULE,
+    OPTIONS,
+)
 from ...probes.net.egress import Egress, make_reach
 from ...probes.net.egress_policy import EgressPolicy
 from ...probes.net.system_resolver import SystemNames
@@ -34,6 +40,7 @@ from ..runtime.supervisor import (
     supervising,
 )
 from .agent_config import AgentConfig
+from .certificate_reporter import PAUSE_SECONDS, CertificateReporter
 from .check_tester import CheckTester
 from .connection_state import ConnectionTracker
 from .counters import AgentCounters
@@ -69,6 +76,7 @@ class Agent:
     clock: ServerClock
     runs: JobRunner
     tests: CheckTester
+    certificates: CertificateReporter
     sender: ResultUploader
     puller: Puller
     permits: trio.CapacityLimiter
@@ -94,7 +102,7 @@ def version() -> str:
 def workflow_kinds() -> list[str]:
     """Returns the capabilities of this build that not every agent has."""
     kinds = [token for kind, token in CAPABILITY.items() if kind_of(kind) is not None]
-    return [*kinds, CHECK_TEST, CRON_SCHEDULE, *OPTIONS.values()]
+    return [*kinds, CHECK_TEST, CRON_SCHEDULE, CERTIFICATES, *OPTIONS.values()]
 
 
 def build(
@@ -123,6 +131,7 @@ def build(
         clock=clock,
         runs=runs,
         tests=tests,
+        certificates=CertificateReporter(server, runs.seen, clock, puller.standing),
         sender=sender,
         puller=puller,
         permits=permits,
@@ -223,6 +232,11 @@ CHILDREN: Final[tuple[Child[Agent], ...]] = (
         lambda a: a.puller.claim_loop,
         CLAIM_WAIT_SECONDS + CLAIM_SECONDS_MORE + REFUSED_SECONDS,
         limiter=lambda a: a.permits,
+    ),
+    _loop(
+        "certificates",
+        lambda a: a.certificates.run,
+        HEARTBEAT_SECONDS + PAUSE_SECONDS,
     ),
     _loop("alone", lambda a: a.puller.offline_loop, 1.0),
     Child("report", ASKING, lambda a: lambda _: _heartbeat_loop(a)),

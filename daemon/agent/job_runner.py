@@ -8,13 +8,16 @@ remains open, and the server may assign it to another worker.
 import logging
 from heapq import heappop, heappush
 from typing import Final
+from uuid import UUID
 
 import msgspec
 import trio
 from msgspec import UNSET, UnsetType
 
+from ...probes.check.monitor_spec import CERTIFIED
 from ...probes.check.result import MESSAGE_LONGEST, Result, RunOutcome, UnknownReason
 from ...probes.jobs.agent_protocol import AgentFailedCondition, AgentResult
+from ...probes.jobs.seen_certificates import SeenCertificates
 from ...probes.net.egress import Egress
 from ...probes.runner import run
 from ..runtime.wake_event import WakeEvent
@@ -51,6 +54,7 @@ class JobRunner:
         self._known = known
         self._ring = ring
         self._counts = counts
+        self.seen = SeenCertificates[UUID]()
         self._waiting: list[AgentJob] = []
         self._news = WakeEvent()
         self._is_closed = False
@@ -66,7 +70,11 @@ class JobRunner:
         self._news.set()
 
     def clear(self) -> int:
-        """Removes the jobs that have not begun, and returns their number."""
+        """Removes the jobs that have not begun, and returns their number.
+
+        It also drops the certificates that are not reported, since the clock may have jumped.
+        """
+        self.seen.forget()
         count = len(self._waiting)
         for task in self._waiting:
             self._known.give_back(task.definition.monitor, task.due)
@@ -132,6 +140,8 @@ class JobRunner:
             self._give_back(task)
         else:
             self._ring.keep(encoded(task, result), task.lease_until)
+            if task.definition.check.type in CERTIFIED:
+                self.seen.see(task.definition.monitor, task.definition.revision, result)
             self._count(task, result)
 
     async def _probe(self, task: AgentJob) -> Result:

@@ -1,4 +1,4 @@
-"""Client of the server for agents: five requests with deadlines and bounded responses.
+"""Client of the server for agents: six requests with deadlines and bounded responses.
 
 A response that is not from Leadline (a proxy page, half a body, a redirect) counts as no response
 and acknowledges no result.
@@ -19,6 +19,9 @@ from ...probes.check.target import Url
 from ...probes.jobs.agent_protocol import (
     INSTANCE_HEADER,
     KINDS_HEADER,
+    AgentCertificate,
+    AgentCertificates,
+    AgentCertificatesResponse,
     AgentHeartbeat,
     AgentHeartbeatResponse,
     AgentTestResponse,
@@ -94,12 +97,15 @@ class ServerClient:
         }
         # Until then, results are sent without failed conditions, in seconds of Trio's clock.
         self._plain_until = 0.0
+        # Capabilities of the server, as of its last heartbeat response.
+        self.accepts: frozenset[str] = frozenset()
 
     async def heartbeat(self, carrier: int, version: str) -> int:
         """Reports that the agent is running, and returns the server's time, in µs."""
         body = AgentHeartbeat(workflow_kinds=self._kinds, carrier=carrier, version=version)
         data = msgspec.json.encode(body)
         heard = await self._post("heartbeat", data, HEARTBEAT_SECONDS, AgentHeartbeatResponse)
+        self.accepts = frozenset(heard.accepts)
         try:
             return micros_of(heard.now)
         except ValueError:
@@ -147,6 +153,12 @@ class ServerClient:
         """Sends the result of a test. Returns False if nobody waits for it any more."""
         data = msgspec.json.encode(result)
         return (await self._post("tests", data, HEARTBEAT_SECONDS, AgentTestResponse)).accepted
+
+    async def report_certificates(self, certificates: Sequence[AgentCertificate]) -> int:
+        """Sends certificates; returns how many the server stored."""
+        data = msgspec.json.encode(AgentCertificates(certificates=list(certificates)))
+        said = await self._post("certificates", data, HEARTBEAT_SECONDS, AgentCertificatesResponse)
+        return said.accepted
 
     async def _post(self, path: str, body: bytes, seconds: float, shape: type[T]) -> T:
         data = await self._ask(

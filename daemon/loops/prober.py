@@ -8,20 +8,24 @@ ledger records that its run did not finish.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Final
 from uuid import UUID
 
 import trio
 
+from ...probes.check.monitor_spec import CERTIFIED
 from ...probes.check.result import Result, RunOutcome, UnknownReason
+from ...probes.jobs.seen_certificates import SeenCertificates
 from ...probes.net.egress import Egress
 from ...probes.runner import run
 from ...storage.core.instant import LATEST, Instant
 from ...storage.core.key import MonitorKey
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
-from ...storage.monitors.rows import ProbeErrorReason
+from ...storage.monitors.rows import CertificateReport, ProbeErrorReason
+from ...storage.monitors.tables.certificates import record_certificates
 from ...storage.monitors.tables.probe_errors import record_probe_errors
 from ...storage.results.rules.incoming_result import IncomingResult, StoreOutcome, StoreResult
 from ...storage.scheduling.queries import shards
@@ -47,6 +51,8 @@ LEASES_A_PASS: Final = 5
 # Runs that start before other tasks get a turn: simultaneous starts would distort the latencies.
 STARTS_AT_ONCE: Final = 5
 JOBS_AT_ONCE: Final = 20
+# Certificates that one transaction records.
+CERTIFICATES_AT_ONCE: Final = 500
 
 
 _TROUBLES = frozenset(trouble.value for trouble in ProbeErrorReason)
@@ -100,6 +106,7 @@ class Prober:
         self._shards: tuple[int, ...] = ()
         # Probe errors of monitors without a usable check; the next pass stores them.
         self._troubles: dict[MonitorKey, tuple[ProbeErrorReason, Instant]] = {}
+        self._certificates = SeenCertificates[MonitorKey]()
         self._running: trio.Nursery | None = None
         self.wake = WakeEvent()
         self.counts = ProbeCounters()
@@ -171,6 +178,7 @@ class Prober:
         await self._catalogue.refresh(self._shards)
         await self._forget_done()
         await self._record_probe_errors()
+        await self._record_certificates()
         await self._lease_jobs()
         await self._lease_check_tests()
         await self._lease()
@@ -275,7 +283,10 @@ class Prober:
     async def _probe(self, key: MonitorKey, entry: CachedCheck) -> Result:
         self.counts.started += 1
         assert entry.check is not None, "entries without a check are not started"
-        return await run(entry.check, self._reach, self._clock, key[0])
+        result = await run(entry.check, self._reach, self._clock, key[0])
+        if entry.check.type in CERTIFIED:
+            self._certificates.see(key, entry.revision, result)
+        return result
 
     async def _lease_jobs(self) -> None:
         if not self._shards or self._running is None or self._is_closed:
@@ -387,6 +398,24 @@ class Prober:
             # Keep the errors: the next run that would find them can be a day away.
             self._troubles = troubles | self._troubles
             raise
+
+    async def _record_certificates(self) -> None:
+        while notes := self._certificates.take(CERTIFICATES_AT_ONCE):
+            reports = [
+                CertificateReport(
+                    one.key,
+                    one.revision,
+                    None if one.ends_at is None else Instant(one.ends_at),
+                    Instant(one.seen_at),
+                )
+                for one in notes
+            ]
+            try:
+                work = partial(record_certificates, reports=reports)
+                await self._pool.transact("record_certificates", work)
+            except BaseException:
+                self._certificates.give_back(notes)
+                raise
 
     def _record_unknown(self, key: MonitorKey, entry: CachedCheck, result: Result) -> None:
         reason = str(result.unknown_reason)

@@ -50,7 +50,7 @@ from ..loops.mailers import (
     maintenance_teller,
     oncall_mailer,
     password_reset_mailer,
-    slow_teller,
+    warning_teller,
 )
 from ..runtime import limits
 from ..runtime.supervisor import Child, ChildTask, RunChild, StopPhase, keep_watchdog
@@ -362,10 +362,10 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         maintenance_teller.PAUSE_SECONDS,
     ),
     _loop(
-        "slow_teller",
+        "warning_teller",
         DaemonPart.WATCHER,
-        lambda h: slow_teller.SlowTeller(h.pools.loops, h.clock.now),
-        slow_teller.PAUSE_SECONDS,
+        lambda h: warning_teller.WarningTeller(h.pools.loops, h.clock.now),
+        warning_teller.PAUSE_SECONDS,
     ),
     _loop(
         "watcher",

@@ -76,6 +76,8 @@ _BODY_TYPES: Final = {
     "form": "application/x-www-form-urlencoded",
 }
 _SMTP_ENCRYPTION: Final = {"secure": "tls", "starttls": "starttls"}
+# Uptime Kuma notifies first at the highest of its thresholds, 21 days by default.
+CERTIFICATE_DAYS: Final = 21
 _HTTP: Final = frozenset({"http", "keyword", "json-query"})
 _DATABASES: Final = {"postgres": "postgres", "mysql": "mysql", "redis": "redis"}
 _PORTS: Final = {"postgres": 5432, "mysql": 3306, "redis": 6379}
@@ -210,12 +212,9 @@ def _http(uid: str, kind: str, one: Mapping[str, Any], lost: list[str]) -> dict[
         "follow_redirects": False if redirects == 0 else None,
         **_credentials(uid, one, lost),
     }
-    if one.get("expiryNotification"):
-        lost.append(
-            "the warning of its certificate's end: add [CERT_EXPIRY] > 14d, or a tls monitor"
-        )
     return {
         "type": "http",
+        "warn_certificate_days": CERTIFICATE_DAYS if one.get("expiryNotification") else 0,
         "target": str(one.get("url")),
         "method": method,
         "conditions": conditions,

@@ -85,6 +85,23 @@ class MonitorType(StrEnum):
     ASYNC_CANARY = "async_canary"
 
 
+# Types whose probe can use TLS with one target, so that [CERT_EXPIRY] has a value.
+CERTIFIED = frozenset(
+    {
+        MonitorType.HTTP,
+        MonitorType.TLS,
+        MonitorType.GRPC,
+        MonitorType.WEBSOCKET,
+        MonitorType.PROMQL,
+        MonitorType.SMTP,
+        MonitorType.POSTGRES,
+        MonitorType.MYSQL,
+        MonitorType.REDIS,
+        MonitorType.RABBITMQ,
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SpecFault:
     """One fault: the field by its API name (`config.headers`), and the reason."""

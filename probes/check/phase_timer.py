@@ -16,6 +16,7 @@ class Stopwatch:
     reason for which such a run has no result. It is None while the target is contacted. The time of
     each class is summed, since it is missing to the target.
     `waits_for` is the timer of a token request that another run makes, if any.
+    `certificate` is that of the last TLS handshake, in DER, None before one.
     """
 
     __slots__ = (
@@ -27,6 +28,7 @@ class Stopwatch:
         "_stands_for",
         "_stood_ns",
         "_stood_since_ns",
+        "certificate",
         "place",
         "resolver_alive",
         "waits_for",
@@ -39,6 +41,7 @@ class Stopwatch:
         # Shown in messages instead of the target's host: the current step of a scenario.
         self.place = ""
         self.waits_for: Stopwatch | None = None
+        self.certificate: bytes | None = None
         self._stands_for: FailureClass | UnknownReason | None = None
         self._stood_ns: dict[FailureClass, int] = {}
         self._began_ns = self._first_ns = self._stood_since_ns = perf_counter_ns()

@@ -126,6 +126,7 @@ class Result:
     means that the event loop stalled during the run, so that the latency is partly ours. `bug`
     names the exception and its location if `unknown_reason` is `probe_bug`. It is logged and never
     stored. `failed` is the first false condition if the failure class is `condition_failed`.
+    `certificate` is that of the last TLS handshake with the target, in DER.
     """
 
     started_at: int
@@ -138,6 +139,7 @@ class Result:
     lagged: bool = False
     bug: str | None = None
     failed: FailedCondition | None = None
+    certificate: bytes | None = field(default=None, repr=False)
 
 
 MESSAGE_LONGEST = 300

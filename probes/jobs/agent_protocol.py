@@ -20,8 +20,9 @@ from ..check.measured_value import MEASURED_LONGEST
 from ..check.monitor_spec import MonitorType
 from ..check.result import MESSAGE_LONGEST, ProbePhase, RunOutcome, UnknownReason
 
-# Limits of results per request and of jobs per claim.
+# Limits of results and of certificates per request, and of jobs per claim.
 RESULTS_MOST: Final = 500
+CERTIFICATES_MOST: Final = 500
 JOBS_MOST: Final = 100
 WAIT_SECONDS_MOST: Final = 30
 # Header for the capabilities in a claim, and header that identifies one of several agents with the
@@ -72,6 +73,8 @@ OF_PROCESSES: Final = frozenset({CAPABILITY[MonitorType.DOMAIN.value], *OPTIONS.
 CHECK_TEST: Final = "check_test@1"
 # Capability that an agent must declare to receive jobs with a `schedule`.
 CRON_SCHEDULE: Final = "cron_schedule@1"
+# Capability of agents that report certificates, and of servers that take them.
+CERTIFICATES: Final = "certificates@1"
 _DOCUMENTS: Final = {
     MonitorType.SYNTHETIC.value: Generation.SCENARIOS,
     MonitorType.ASYNC_CANARY.value: Generation.WORKFLOWS,
@@ -221,7 +224,32 @@ class AgentHeartbeat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class AgentHeartbeatResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """`accepts` has the capabilities of the server. One of an earlier version sends none."""
+
     now: MomentText
+    accepts: list[str] = []
+
+
+class AgentCertificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Certificate that a check of a revision saw, by its end, and when in server time.
+
+    `ends_at` is absent if the check was successful without TLS.
+    """
+
+    monitor_id: UUID
+    revision: Annotated[int, Meta(ge=0, le=2**31 - 1)]
+    ends_at: Moment | UnsetType = UNSET
+    seen_at: Moment
+
+
+class AgentCertificates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    certificates: Annotated[list[AgentCertificate], Meta(max_length=CERTIFICATES_MOST)]
+
+
+class AgentCertificatesResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """`accepted` excludes certificates of earlier revisions and of unknown monitors."""
+
+    accepted: int
 
 
 def window_job_id(monitor: UUID, due_us: int, revision: int) -> UUID:

@@ -12,8 +12,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def expires_at_us(wrapped: "trio.SSLStream[trio.SocketStream]") -> int | None:
     """Returns the end of the peer's certificate in µs since the epoch, None if unreadable."""
     der = wrapped.getpeercert(binary_form=True)
-    if not der:
-        return None
+    return end_of(der) if der else None
+
+
+def end_of(der: bytes) -> int | None:
+    """Returns the end of a certificate in µs since the epoch, None if unreadable."""
     try:
         ends = x509.load_der_x509_certificate(der).not_valid_after_utc
     except ValueError:

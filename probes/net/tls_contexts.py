@@ -121,7 +121,9 @@ async def wrap(
     server_name: str,
     watch: Stopwatch,
 ) -> "trio.SSLStream[trio.SocketStream]":
-    """Returns the stream after its handshake. The caller closes the given stream.
+    """Returns the stream after its handshake, whose certificate `watch` gets.
+
+    The caller closes the given stream.
 
     Raises: `TargetFailure(tls_error)` if the handshake fails.
     """
@@ -138,6 +140,7 @@ async def wrap(
     except (trio.BrokenResourceError, ssl.SSLError, ssl.CertificateError) as error:
         raise TargetFailure(FailureClass.TLS_ERROR) from error
     watch.done()
+    watch.certificate = wrapped.getpeercert(binary_form=True)
     return wrapped
 
 

@@ -94,3 +94,12 @@ class MonitorRef(msgspec.Struct, frozen=True):
     bundle_uid: str | None
     bundle_path: str
     orphaned_at: Instant | None
+
+
+class CertificateReport(msgspec.Struct, frozen=True):
+    """Certificate that a check of `revision` saw. `ends_at` is None if it used no TLS."""
+
+    key: MonitorKey
+    revision: int
+    ends_at: Instant | None
+    seen_at: Instant

@@ -33,7 +33,15 @@ OF_COMPOSITE: Final = frozenset(
 )
 # Settings of the composite and of its members.
 OF_BOTH: Final = frozenset(
-    {"name", "description", "runbook_url", "interval_seconds", "tags", "enabled"}
+    {
+        "name",
+        "description",
+        "runbook_url",
+        "interval_seconds",
+        "warn_certificate_days",
+        "tags",
+        "enabled",
+    }
 )
 _QUIET: Final[Mapping[str, Any]] = {
     "auto_incident": False,

@@ -48,6 +48,9 @@ class FakeServer:
     # Tests to give out, and their results.
     tests: list[dict[str, Any]] = field(default_factory=list)
     tried: list[dict[str, Any]] = field(default_factory=list)
+    # More fields of a heartbeat response, and the certificates that came.
+    greeting: dict[str, Any] = field(default_factory=dict)
+    certificates: list[dict[str, Any]] = field(default_factory=list)
     results: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     batches: list[tuple[str, int]] = field(default_factory=list)
     heard: list[dict[str, Any]] = field(default_factory=list)
@@ -114,7 +117,7 @@ class FakeServer:
             return 403, {"error": "forbidden"}
         if route == "heartbeat":
             self.heard.append(msgspec.json.decode(body))
-            return 200, {"now": moment(self.now())}
+            return 200, {"now": moment(self.now())} | self.greeting
         if route == "jobs":
             jobs = await self._jobs(int(query["max"]), int(query["wait"]))
             tests, self.tests = self.tests, []
@@ -122,6 +125,10 @@ class FakeServer:
         if route == "tests":
             self.tried.append(msgspec.json.decode(body))
             return 200, {"accepted": True}
+        if route == "certificates":
+            items = msgspec.json.decode(body)["certificates"]
+            self.certificates += items
+            return 200, {"accepted": len(items)}
         return self._take(route, msgspec.json.decode(body)["results"])
 
     async def _jobs(self, most: int, wait: int) -> list[dict[str, Any]]:

@@ -41,6 +41,7 @@ CALLS: list[tuple[str, str, dict[str, Any] | None]] = [
     ("POST", "heartbeat?region=", {"workflow_kinds": [], "carrier": 4, "version": "1"}),
     ("POST", "results?region=", {"results": []}),
     ("POST", "backfill?region=", {"results": []}),
+    ("POST", "certificates?region=", {"certificates": []}),
     (
         "POST",
         "tests?region=",

@@ -4,7 +4,7 @@ import pytest
 
 from leadline.daemon.loops.mailers import slow_teller
 from leadline.daemon.loops.mailers.slow_teller import SlowTeller
-from leadline.storage.alerting.queries.slow_monitors import select_slow
+from leadline.storage.alerting.queries.open_warnings import NO_WARNINGS, select_warnings
 from leadline.storage.alerting.rules import outage_text
 from leadline.storage.alerting.transactions import tell_slow
 from leadline.storage.core.instant import HOUR, MINUTE, Instant
@@ -55,7 +55,8 @@ async def told(story: Story) -> list[tuple[str, str]]:
 
 async def since(story: Story, row: MonitorRow) -> Instant | None:
     async with story.world.pool.transaction("look", read_only=True) as tx:
-        return (await select_slow(tx, [row.key])).get(MonitorKey(row.key))
+        found = await select_warnings(tx, [row.key])
+        return found.get(MonitorKey(row.key), NO_WARNINGS).slow
 
 
 async def test_three_slow_checks_warn_once_and_three_fast_ones_end_it(story: Story) -> None:

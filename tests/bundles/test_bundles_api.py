@@ -264,11 +264,13 @@ async def test_the_export_of_a_project_applies_without_changes(api: Api) -> None
                     "timezone": "Europe/Berlin",
                     "flap_threshold": 3,
                 },
+                "shop": {**WEB, "name": "Shop", "warn_certificate_days": 21},
             }
         ),
     )
     document = await export(api)
-    assert set(document["monitors"]) == {"api", "web", "db", "all", "job"}
+    assert document["monitors"]["shop"]["warn_certificate_days"] == 21
+    assert set(document["monitors"]) == {"api", "web", "db", "all", "job", "shop"}
     assert "interval_seconds" not in document["monitors"]["job"]
     assert document["monitors"]["db"]["slug"] == "database"
     assert document["monitors"]["db"]["depends_on"] == ["web", "api"]

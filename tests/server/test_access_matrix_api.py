@@ -236,6 +236,7 @@ T GET /agent/jobs
 T POST /agent/heartbeat
 T POST /agent/results
 T POST /agent/backfill
+T POST /agent/certificates
 T POST /agent/tests
 S GET /me/contact-methods
 S POST /me/contact-methods

@@ -25,7 +25,6 @@ from ....storage.engine.pools import Pool, Tx
 
 log = logging.getLogger("leadline.slow_teller")
 
-PAUSE_SECONDS: Final = 10.0
 # Monitors whose results one statement reads. Following them blocks the event loop meanwhile.
 BATCH_MOST: Final = 100
 # Without a known state, for example after a start, results of this time count, or those of one more

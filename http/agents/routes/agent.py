@@ -16,6 +16,7 @@ from msgspec import UNSET, Meta
 
 from ....probes.jobs.agent_protocol import (
     CAPABILITY,
+    CERTIFICATES,
     CHECK_TEST,
     CRON_SCHEDULE,
     INSTANCE_HEADER,
@@ -23,6 +24,8 @@ from ....probes.jobs.agent_protocol import (
     KINDS_HEADER,
     OPTIONS,
     WAIT_SECONDS_MOST,
+    AgentCertificates,
+    AgentCertificatesResponse,
     AgentHeartbeat,
     AgentHeartbeatResponse,
     AgentTestResponse,
@@ -43,6 +46,7 @@ from ....storage.agents import rows as agents_rows
 from ....storage.agents.rows import AgentRow
 from ....storage.agents.rules import Unstorable
 from ....storage.agents.transactions import accept_results, record_agent_contact
+from ....storage.agents.transactions.accept_certificates import accept_certificates
 from ....storage.agents.transactions.accept_results import accept_job_results
 from ....storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
 from ....storage.agents.transactions.record_agent_contact import record_probe_errors
@@ -223,7 +227,15 @@ async def heartbeat(ask: Request) -> AgentHeartbeatResponse:
         await record_agent_contact.record_heartbeat(
             tx, agent.holder, body.version, body.workflow_kinds, body.carrier
         )
-    return AgentHeartbeatResponse(now=to_text(ask.context.clock()))
+    return AgentHeartbeatResponse(now=to_text(ask.context.clock()), accepts=[CERTIFICATES])
+
+
+async def report_certificates(ask: Request) -> AgentCertificatesResponse:
+    agent = await _hear(ask)
+    body: AgentCertificates = ask.body
+    work = partial(accept_certificates, region=agent.region, items=body.certificates)
+    count = await ask.context.pool.transact("accept_certificates", work)
+    return AgentCertificatesResponse(accepted=count)
 
 
 async def report_test(ask: Request) -> AgentTestResponse:
@@ -321,6 +333,15 @@ ROUTES: Final = (
         query=InRegion,
         body=AgentTestResult,
         answer=AgentTestResponse,
+    ),
+    _route(
+        "POST",
+        "certificates",
+        report_certificates,
+        "Report the certificates that checks saw.",
+        query=InRegion,
+        body=AgentCertificates,
+        answer=AgentCertificatesResponse,
     ),
     _route(
         "POST",

@@ -33,8 +33,8 @@ class MonitorItem:
     latency: str
     availability: str
     coverage: str
-    # Whether the monitor has a slow warning.
-    slow: bool
+    # Marks of its warnings.
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def row_key(item: MonitorData, now: Instant) -> str:
     """
     standing = item.standing
     newest = standing and (standing.last_at, standing.status, standing.since)
-    said = (item.state, item.row.revision, newest, item.slow_since, now // RENEWED_US)
+    said = (item.state, item.row.revision, newest, item.warnings, now // RENEWED_US)
     return f"{crc32(repr(said).encode()):08x}"
 
 
@@ -107,7 +107,7 @@ def _row(item: MonitorData, course: ThirtyDays, axis: Axis, now: Instant) -> Mon
         row.name,
         state,
         WORDS[state],
-        stamp=f"{state} {last_up} {item.slow_since or ''}".rstrip(),
+        stamp=f"{state} {last_up} {' '.join(item.warnings.words)}".rstrip(),
         key=row_key(item, now),
         strip=strip(shown_beats, "Last hour in slots of 2 min"),
         latency=_latency(item),
@@ -115,7 +115,7 @@ def _row(item: MonitorData, course: ThirtyDays, axis: Axis, now: Instant) -> Mon
         if availability is not None
         else NOTHING,
         coverage=_coverage(state, course),
-        slow=item.slow_since is not None,
+        warnings=item.warnings.words,
     )
 
 

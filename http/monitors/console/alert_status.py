@@ -6,7 +6,8 @@ from ....storage.alerting.queries.console_outages import OpenOutage
 from ....storage.alerting.rules.flapping import SETTLED_US
 from ....storage.alerting.rules.suppression import SuppressionReason
 from ....storage.core.instant import MINUTE, Instant
-from ...ui.formatting import dated, milliseconds
+from ....storage.monitors.queries.certificates import MonitorCertificate
+from ...ui.formatting import dated, milliseconds, moment
 
 HELD = {
     SuppressionReason.WAITING: "Alert pending: rechecking {names} first.",
@@ -81,3 +82,16 @@ def slow_text(since: Instant | None, above_ms: int, now: Instant) -> str:
     if since is None or not above_ms:
         return ""
     return f"Slow since {dated(since, now)}: checks take longer than {milliseconds(above_ms)}."
+
+
+def certificate_text(
+    since: Instant | None, certificate: MonitorCertificate | None, now: Instant
+) -> str:
+    """Returns the warning of a certificate that ends soon, empty for others."""
+    if since is None:
+        return ""
+    warned = f"Certificate warning since {dated(since, now)}"
+    if certificate is None or certificate.ends_at is None:
+        return f"{warned}: no check has seen a certificate since the last edit."
+    is_over = certificate.ends_at <= now
+    return f"{warned}: it expire{'d' if is_over else 's'} {moment(certificate.ends_at, now).text}."

@@ -7,14 +7,15 @@ from uuid import UUID
 from ....storage.alerting.queries.alerting_state import Delegation, select_delegations
 from ....storage.alerting.queries.console_outages import OpenOutage, select_open_outage
 from ....storage.alerting.queries.flapping import select_flapping
+from ....storage.alerting.queries.open_warnings import NO_WARNINGS, OpenWarnings, select_warnings
 from ....storage.alerting.queries.paging_owners import select_owning
-from ....storage.alerting.queries.slow_monitors import select_slow
 from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from ....storage.core.refusal import Refused
 from ....storage.core.time_span import TimeSpan
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import Days, select_days, select_windows
 from ....storage.figures.queries.monitor_time import MonitorTime
+from ....storage.monitors.queries.certificates import MonitorCertificate, select_certificates
 from ....storage.monitors.queries.console_monitors import select_shown_monitor
 from ....storage.monitors.queries.monitors import (
     MonitorStatusRow,
@@ -100,7 +101,8 @@ class MonitorFacts:
     is_unserved: bool
     outage: OpenOutage | None
     flapping_since: Instant | None
-    slow_since: Instant | None
+    warnings: OpenWarnings
+    certificate: MonitorCertificate | None
     # Owner of the monitor's paging.
     delegation: Delegation
     # Mutes in force, also those of services that page for the monitor.
@@ -172,7 +174,8 @@ async def _facts(
         is_unserved=is_checked(row) and not await _is_live(ask, tx, row.region),
         outage=await select_open_outage(tx, *key),
         flapping_since=(await select_flapping(tx, [key])).get(key),
-        slow_since=(await select_slow(tx, [key])).get(key),
+        warnings=(await select_warnings(tx, [key])).get(key, NO_WARNINGS),
+        certificate=(await select_certificates(tx, [key])).get(key),
         delegation=delegation,
         mutes=(await mutes_of_monitors(tx, [key], await select_owning(tx, [key], now))).get(
             key, []

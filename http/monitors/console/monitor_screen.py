@@ -8,7 +8,9 @@ import msgspec
 from ....probes.check.result import UnknownReason
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
+from ....storage.monitors.queries.certificates import MonitorCertificate
 from ....storage.monitors.queries.console_monitors import select_names_of
+from ....storage.monitors.rules.certificate import CertificateUnknown
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.monitors.rules.monitor_state import MonitorStatus
 from ....storage.monitors.transactions.edit_monitor import EDIT
@@ -24,7 +26,7 @@ from ...ui.shell.mute_fact import mute_facts
 from ...wire.route import Request, Response
 from ..routes.monitors import push_token_of, push_url
 from . import monitor_actions as acts
-from .alert_status import alert_text, flapping_text, slow_text
+from .alert_status import alert_text, certificate_text, flapping_text, slow_text
 from .failure_fact import failure_fact
 from .last_check import check_view, class_of, where_of
 from .latency_range import LatencyRange, presets, read_range
@@ -74,13 +76,20 @@ async def _render(ask: Request) -> Response:
         upcoming=_upcoming(facts),
         told=alert_text(facts.outage, facts.now),
         flapping=flapping_text(facts.flapping_since, facts.now),
-        slow=slow_text(facts.slow_since, facts.row.slow_above_ms, facts.now),
+        slow=slow_text(facts.warnings.slow, facts.row.slow_above_ms, facts.now),
+        certificate=certificate_text(facts.warnings.certificate, facts.certificate, facts.now),
         voices=voices(facts.delegation),
         mutes=mute_facts(facts.mutes, facts.now),
         said=ask.query.said,
         probed=probed,
         figures=figures(
-            facts.window_24h, facts.days, facts.day, facts.now, probed=probed, young=facts.is_young
+            facts.window_24h,
+            facts.days,
+            facts.day,
+            facts.now,
+            probed=probed,
+            young=facts.is_young,
+            certificate=_certificate(facts),
         ),
         fact=failure_fact(facts.last, facts.row.type, _in_a_row(facts)) if probed else None,
         trail=trail_events(facts.trail, facts.row.type, facts.now) if facts.trail else [],
@@ -112,6 +121,14 @@ async def _render(ask: Request) -> Response:
         regional=facts.regional,
         regions=[(one.uid, one.region, state, WORDS[state]) for one, state in facts.regions],
     )
+
+
+def _certificate(facts: MonitorFacts) -> MonitorCertificate | None:
+    """Returns the certificate to show. Checks without TLS need none, unless it has a setting."""
+    found = facts.certificate
+    if found is None or facts.row.warn_certificate_days:
+        return found
+    return None if found.unknown is CertificateUnknown.NO_TLS else found
 
 
 def _in_a_row(facts: MonitorFacts) -> int:

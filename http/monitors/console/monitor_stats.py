@@ -7,11 +7,17 @@ from ....storage.core.availability import Withheld, figure
 from ....storage.core.instant import DAY, MINUTE, Instant
 from ....storage.figures.queries.availability import NOTHING, Days, add
 from ....storage.figures.queries.monitor_time import MonitorTime
+from ....storage.monitors.queries.certificates import MonitorCertificate
+from ....storage.monitors.rules.certificate import CertificateUnknown
 from ....storage.results.queries.console_results import LatencyBin
-from ...ui.formatting import GAP, clock, coverage, day, number, percent
+from ...ui.formatting import GAP, clock, coverage, dated, day, number, percent
 from ...ui.formatting import NOTHING as DASH
 
 _NOT_MEASURED = "No data: not measured"
+_UNKNOWN = {
+    CertificateUnknown.NO_TLS: "The checks use no TLS",
+    CertificateUnknown.NOT_SEEN: "No handshake since the last edit",
+}
 # Time from the creation of a monitor to its first sealed results.
 FIRST_FIGURE_US = 4 * MINUTE
 
@@ -32,6 +38,7 @@ def figures(
     *,
     probed: bool,
     young: bool = False,
+    certificate: MonitorCertificate | None = None,
 ) -> list[MonitorStat]:
     found = [_availability("24 hours", hours_24, days, Instant(now - DAY), now)]
     for many in (7, 30, 90):
@@ -42,6 +49,8 @@ def figures(
         found = [since_start(latency), found[0], found[2]]
     if probed:
         found.append(_latency(latency))
+    if certificate is not None:
+        found.append(_certificate(certificate, now))
     return found
 
 
@@ -97,3 +106,17 @@ def _latency(latency: Sequence[LatencyBin]) -> MonitorStat:
     text = f"{number(newest.p50_ms or 0)} / {number(newest.p95_ms or 0)}{GAP}ms"
     checks = "good check" if newest.good == 1 else "good checks"
     return MonitorStat(label, text, f"p50 / p95, {number(newest.good)} {checks}")
+
+
+def _certificate(certificate: MonitorCertificate, now: Instant) -> MonitorStat:
+    label = "Certificate"
+    if certificate.ends_at is None or certificate.seen_at is None:
+        why = _UNKNOWN[certificate.unknown or CertificateUnknown.NOT_SEEN]
+        return MonitorStat(label, DASH, why, withheld=True)
+    seen = f"{dated(certificate.ends_at, now)}, seen {dated(certificate.seen_at, now)}"
+    left = certificate.ends_at - now
+    if left <= 0:
+        return MonitorStat(label, "expired", f"on {seen}")
+    days = left // DAY
+    text = f"{number(days)}{GAP}{'day' if days == 1 else 'days'}" if days else "under 1 day"
+    return MonitorStat(label, text, f"expires {seen}")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ....storage.alerting.queries.slow_monitors import select_slow
+from ....storage.alerting.queries.open_warnings import NO_WARNINGS, OpenWarnings, select_warnings
 from ....storage.core.instant import Instant
 from ....storage.core.key import MonitorKey
 from ....storage.engine.pools import Tx
@@ -54,7 +54,7 @@ class MonitorData:
     # Reason why no check was possible since the last result, empty if checks were possible. Only of
     # unknown and pending monitors.
     trouble: str = ""
-    slow_since: Instant | None = None
+    warnings: OpenWarnings = NO_WARNINGS
 
     @property
     def key(self) -> MonitorKey:
@@ -155,14 +155,14 @@ async def _select_monitors(
     standings = await select_standings(tx, keys)
     maintenance = await select_maintenance(tx, keys, tx.now)
     live = {name for name, is_live in await select_regions(tx, regions) if is_live}
-    slow = await select_slow(tx, keys)
+    warnings = await select_warnings(tx, keys)
     found = [
         MonitorData(
             row,
             standings.get(key),
             shown(row, standings.get(key), maintenance.get(key, ()), tx.now),
             is_unserved=is_checked(row) and row.region not in live,
-            slow_since=slow.get(key),
+            warnings=warnings.get(key, NO_WARNINGS),
         )
         for row, key in zip(rows, keys, strict=True)
     ]
@@ -177,14 +177,14 @@ async def refreshed(tx: Tx, items: Sequence[MonitorData]) -> list[MonitorData]:
         return []
     standings = await select_standings(tx, keys)
     maintenance = await select_maintenance(tx, keys, tx.now)
-    slow = await select_slow(tx, keys)
+    warnings = await select_warnings(tx, keys)
     found = [
         replace(
             item,
             standing=standings.get(key),
             state=shown(item.row, standings.get(key), maintenance.get(key, ()), tx.now),
             trouble="",
-            slow_since=slow.get(key),
+            warnings=warnings.get(key, NO_WARNINGS),
         )
         for item, key in zip(items, keys, strict=True)
     ]

@@ -17,13 +17,14 @@ from ....storage.alerting.queries.alerting_state import (
     select_delegations,
 )
 from ....storage.alerting.queries.flapping import select_flapping
-from ....storage.alerting.queries.slow_monitors import select_slow
+from ....storage.alerting.queries.open_warnings import NO_WARNINGS, OpenWarnings, select_warnings
 from ....storage.alerting.rules.paging_delegation import SignalReason
 from ....storage.core.instant import Instant, to_text
 from ....storage.core.refusal import Refused
 from ....storage.engine.keyring import CannotOpen, Keyring
 from ....storage.engine.lock_refusal import refused_when_locked
 from ....storage.engine.pools import Tx
+from ....storage.monitors.queries.certificates import MonitorCertificate, select_certificates
 from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ....storage.monitors.queries.monitors import (
     MonitorStatusRow,
@@ -218,7 +219,8 @@ async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> lis
     troubles = await select_probe_errors(tx, keys)
     delegations = await select_delegations(tx, keys, tx.now)
     flapping = await select_flapping(tx, keys)
-    slow = await select_slow(tx, keys)
+    warnings = await select_warnings(tx, keys)
+    certificates = await select_certificates(tx, keys)
     regional = await select_regional_parts(tx, rows)
     return [
         _monitor_json(
@@ -230,7 +232,8 @@ async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> lis
             policies.get(row.escalation_policy or 0),
             delegations[key],
             flapping.get(key),
-            slow.get(key),
+            warnings.get(key, NO_WARNINGS),
+            certificates.get(key),
             regional.get(row.id, _ALONE),
             tx.now,
             may_write=may_write,
@@ -252,7 +255,8 @@ def _monitor_json(
     policy: UUID | None,
     delegation: Delegation,
     flapping_since: Instant | None,
-    slow_since: Instant | None,
+    warnings: OpenWarnings,
+    certificate: MonitorCertificate | None,
     regional: RegionalPart,
     now: Instant,
     *,
@@ -271,7 +275,11 @@ def _monitor_json(
         regional_monitor_id=known(regional.whole),
         depends_on=[uids[key] for key in row.depends_on if key in uids],
         flapping_since=instant_text(flapping_since),
-        slow_since=instant_text(slow_since),
+        slow_since=instant_text(warnings.slow),
+        certificate_warning_since=instant_text(warnings.certificate),
+        certificate_expires_at=instant_text(certificate.ends_at if certificate else None),
+        certificate_seen_at=instant_text(certificate.seen_at if certificate else None),
+        certificate_unknown_reason=known(certificate.unknown if certificate else None),
         consecutive_failures=standing.failures_in_row if standing else 0,
         config=visible_config(row, ask.context.keyring, may_write=may_write),
         escalation_policy_id=known(policy),

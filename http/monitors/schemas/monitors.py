@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from ....storage.alerting.rules.paging_delegation import SignalReason
 from ....storage.monitors.rows import ProbeErrorReason
+from ....storage.monitors.rules.certificate import CertificateUnknown
 from ....storage.monitors.rules.fields import (
     MonitorFields,
     changed_fields,
@@ -139,6 +140,13 @@ class Monitor(_ShownFields, frozen=True, kw_only=True):
     flapping_since: InstantText | UnsetType = UNSET
     # Present while the monitor is slow, see `slow_above_ms`.
     slow_since: InstantText | UnsetType = UNSET
+    # Present while the certificate ends soon, see `warn_certificate_days`.
+    certificate_warning_since: InstantText | UnsetType = UNSET
+    # End of the certificate that counts, and when a check saw it, up to 20 minutes late.
+    certificate_expires_at: InstantText | UnsetType = UNSET
+    certificate_seen_at: InstantText | UnsetType = UNSET
+    # Present if no certificate is known, for types that can use TLS.
+    certificate_unknown_reason: CertificateUnknown | UnsetType = UNSET
     push_token: str | UnsetType = UNSET
     push_url: str | UnsetType = UNSET
     last_probe_error_reason: ProbeErrorReason | UnsetType = UNSET

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ...core.instant import Instant
+from ...core.instant import DAY, Instant, to_datetime
 from ...incidents.rules.incident import _clipped_outage_text as _clipped
 from ...incidents.rules.incident import lasted
 
@@ -26,6 +26,29 @@ def slow_ended_title(name: str) -> str:
 
 def slow_text(latency_ms: int, above_ms: int) -> str:
     return f"The last check took {latency_ms} ms, with a threshold of {above_ms} ms."
+
+
+def certificate_title(name: str, ends_at: Instant, now: Instant) -> str:
+    days = max(ends_at - now, 0) // DAY
+    if ends_at <= now:
+        return _clipped(name, " has an expired certificate")
+    within = "within a day" if not days else "in 1 day" if days == 1 else f"in {days} days"
+    return _clipped(name, f": the certificate expires {within}")
+
+
+def certificate_ended_title(name: str) -> str:
+    return _clipped(name, ": the certificate warning ended")
+
+
+def certificate_text(ends_at: Instant, seen_at: Instant, days: int) -> str:
+    return (
+        f"The certificate expires at {_minute(ends_at)}. A check saw it at {_minute(seen_at)}."
+        f" The warning begins {days} days before the end."
+    )
+
+
+def _minute(at: Instant) -> str:
+    return f"{to_datetime(at):%Y-%m-%d %H:%M} UTC"
 
 
 def still_down_title(name: str, began_at: Instant, now: Instant) -> str:

@@ -1,7 +1,4 @@
-"""Begin and end of a slow warning, with the notices to the channels that take warnings.
-
-A warning opens no incident, pages no person and changes no status.
-"""
+"""Begin and end of a slow warning, with the notices to the channels that take warnings."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,22 +9,14 @@ from uuid_utils.compat import uuid7
 from ...core.instant import Instant
 from ...core.key import MonitorKey
 from ...engine.pools import Tx
-from ...notifications.queries.warning_channels import select_warning_channels
-from ...notifications.rules.notification import Notification, Topic
-from ...notifications.transactions.enqueue_notifications import (
-    enqueue_pages,
-    enqueue_to_notified_channels,
-)
 from ..queries.quiet_monitors import select_quiet
 from ..rules.outage_text import slow_ended_title, slow_text, slow_title
 from ..rules.slow_warning import SlowChange, SlowState
 from ..tables import slow_warnings
 from ..tables.outages import LockedMonitor, lock_free_subjects
+from .notify_warning import DELETED, NOT_DOWN, notify_begin, notify_end
 
-BEGAN = "monitor.warning"
-ENDED = "monitor.warning_ended"
 TURNED_OFF = "The threshold was removed."
-DELETED = "The monitor was deleted or retired."
 
 
 class SlowOutcome(StrEnum):
@@ -67,7 +56,8 @@ async def tell_slow(tx: Tx, decision: SlowDecision) -> SlowOutcome:
             return SlowOutcome.LATER
         thread = uuid7()
         await slow_warnings.put_warning(tx, key, decision.after, thread)
-        await _begin(tx, subject, thread, change, decision.above_ms)
+        title, why = slow_title(subject.name), slow_text(change.latency_ms, decision.above_ms)
+        await notify_begin(tx, subject, thread, title, why, change.at, NOT_DOWN)
         return SlowOutcome.BEGAN
     if change is None:
         await slow_warnings.drop_warning(tx, key)
@@ -89,35 +79,6 @@ async def end_of_deleted(tx: Tx, subject: LockedMonitor) -> None:
         await _end(tx, subject, stored.thread, stored.since, DELETED)
 
 
-async def _begin(
-    tx: Tx, subject: LockedMonitor, thread: UUID, change: SlowChange, above_ms: int
-) -> None:
-    channels = await select_warning_channels(tx, subject.org, subject.project)
-    title, why = slow_title(subject.name), slow_text(change.latency_ms, above_ms)
-    page = _notice(subject, BEGAN, "down", title, why, change.at)
-    await enqueue_pages(
-        tx, subject.org, subject.project, subject.uid, thread, Topic.MONITOR, channels, page
-    )
-
-
 async def _end(tx: Tx, subject: LockedMonitor, thread: UUID, since: Instant, why: str) -> None:
-    page = _notice(subject, ENDED, "recovered", slow_ended_title(subject.name), why, since)
-    await enqueue_to_notified_channels(
-        tx, subject.org, subject.project, subject.uid, thread, Topic.MONITOR, page
-    )
-
-
-def _notice(
-    subject: LockedMonitor, event: str, status: str, title: str, why: str, since: Instant
-) -> Notification:
-    return Notification(
-        event=event,
-        status=status,
-        severity="none",
-        title=title,
-        lines=(f"Project {subject.project_name}", "The monitor is not down."),
-        why=why,
-        since=since,
-        path=f"/monitors/{subject.uid}",
-        runbook_url=subject.runbook_url,
-    )
+    title = slow_ended_title(subject.name)
+    await notify_end(tx, subject, thread, title, why, since, NOT_DOWN)

@@ -15,7 +15,7 @@ from msgspec import NODEFAULT, UNSET, Struct, UnsetType, defstruct, structs
 from ....probes.check.check import CONDITIONS_MOST
 from ....probes.check.condition import CONDITION_LONGEST
 from ....probes.check.cron_schedule import EXPRESSION_LONGEST
-from ....probes.check.monitor_spec import MonitorType
+from ....probes.check.monitor_spec import CERTIFIED, MonitorType
 from ...core.runbook import RUNBOOK_LONGEST
 
 Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]
@@ -267,6 +267,18 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             meaning="slow checks in a row that begin the warning, and fast ones that end it",
         ),
     ] = 3
+    warn_certificate_days: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(1, 365, "days", or_zero=True),
+            types=CERTIFIED,
+            label="Certificate warning (days)",
+            hint="Days before the certificate expires that warn without an outage; 0 disables.",
+            group="alerts",
+            meaning="days before the end of the certificate from which the monitor warns the "
+            "channels with `takes_warnings`; it stays up. Types that can use TLS; 0 is off",
+        ),
+    ] = 0
     conditions: Annotated[
         list[str],
         MonitorField(

@@ -1,8 +1,8 @@
 """End of the outage of a deleted monitor, so that no page for it continues."""
 
 from ...alerting.tables import outages
+from ...alerting.transactions import tell_certificate, tell_slow
 from ...alerting.transactions.notify_outage import notify_end
-from ...alerting.transactions.tell_slow import end_of_deleted
 from ...engine.pools import Tx
 from ...incidents.rules.incident import IncidentStatus
 from ...incidents.tables import incidents
@@ -17,7 +17,7 @@ DELETED_BODY = "The monitor was deleted."
 async def end_with_monitor(tx: Tx, row: MonitorRow) -> None:
     """Resolves the incident, or notifies the notified channels if there was no incident.
 
-    It also ends the slow warning.
+    It also ends the warnings.
 
     The caller deletes the monitor afterwards.
     """
@@ -34,5 +34,6 @@ async def end_with_monitor(tx: Tx, row: MonitorRow) -> None:
     elif subject and outage and outage.announced_at is not None and outage.mark_notified_alone:
         await notify_end(tx, subject, outage, f"{subject.name[:150]} was deleted")
     if subject is not None:
-        await end_of_deleted(tx, subject)
+        await tell_slow.end_of_deleted(tx, subject)
+        await tell_certificate.end_of_deleted(tx, subject)
     await notify_unwatched(tx, of_monitor(row), burning)
