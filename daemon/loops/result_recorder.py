@@ -32,6 +32,7 @@ from ...storage.results.rules.incoming_result import (
 from ...storage.results.transactions.record_results import record_results
 from ...storage.results.transactions.record_steady import copy_steady, is_copied, record_steady
 from ...storage.scheduling.rules.expected_run import Verdict, verdict_of_result
+from .row_sharing import RowSharing
 
 BATCH_MOST: Final = 200
 LINGER_SECONDS: Final = 0.1
@@ -87,6 +88,7 @@ class Recorder:
         self._has_undecided = trio.Event()
         # True if the last transaction failed because the database is unavailable.
         self._is_away = False
+        self._row_sharing = RowSharing(pool, clock)
         # Called when a push deadline waits for the presence of this process.
         self.on_deadline_waiting: Callable[[], None] = lambda: None
 
@@ -296,12 +298,13 @@ class Recorder:
         """Stores steady writes; returns the results that need the locked path."""
         arrivals = [self._stamped(pending.arrival) for pending in batch]
         try:
+            shares = await self._row_sharing.is_allowed()
             if is_copied(arrivals):
                 async with self._pool.transaction("record_steady") as tx:
-                    stored = await copy_steady(tx, _with_lateness(arrivals, tx.now))
+                    stored = await copy_steady(tx, _settled(arrivals, tx.now, shares))
             else:
                 async with self._pool.statement("record_steady") as tx:
-                    stored = await record_steady(tx, _with_lateness(arrivals, tx.now))
+                    stored = await record_steady(tx, _settled(arrivals, tx.now, shares))
             self._is_away = False
         except (Unavailable, Rejected):
             # The locked path determines for each result whether it was written.
@@ -421,16 +424,20 @@ class Recorder:
                 return
 
 
-def _with_lateness(arrivals: Sequence[IncomingResult], now: Instant) -> list[IncomingResult]:
+def _settled(
+    arrivals: Sequence[IncomingResult], now: Instant, shares: bool
+) -> list[IncomingResult]:
     """Decides which results are late at `now` of the transaction, at which it settles windows.
 
-    The first use fixes that instant: a later wait for locks does not make a verdict wrong.
+    With `shares`, results that can hold the verdict of their window do so. The first use fixes that instant: a later wait for locks does not make a verdict wrong.
     """
     found = []
     for arrival in arrivals:
         late = verdict_of_result(arrival.covered_until, now) is Verdict.COVERED_LATE
-        is_same = late is arrival.late
-        found.append(arrival if is_same else msgspec.structs.replace(arrival, late=late))
+        timed = arrival if late is arrival.late else msgspec.structs.replace(arrival, late=late)
+        if shares and timed.can_share_row(now):
+            timed = msgspec.structs.replace(timed, shares_row=True)
+        found.append(timed)
     return found
 
 
