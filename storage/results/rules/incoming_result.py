@@ -17,7 +17,8 @@ from ...monitors.rules.monitor_state import MonitorStatus
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US, ScheduleTerm, deadline_of
 from .push_deadline import newly_covered
 
-# Largest distance of a result from its window, if they share a row. The views of the ledger have it.
+# Largest distance of a result from the due instant of its window, if they share a row. The view of
+# the ledger and its functions have the same bound.
 SHARED_WITHIN_US: Final = MINUTE
 
 # The reason of a result that was refused because its process ended; another process may store it.
@@ -58,7 +59,7 @@ class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
     # Version of the state that a steady fold was computed from, see `tables/results.py`.
     version: int = 0
     late: bool = False
-    # Whether the row of the result holds the verdict of its window.
+    # Whether the row of the result contains the verdict of its window.
     shares_row: bool = False
     # Reason why a canary window was refused. A refusal is a failure without a run.
     withheld: str = ""
@@ -77,9 +78,9 @@ class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
         return 0 < self.revision < revision and self.ts > updated_at
 
     def can_share_row(self, settled_at: Instant) -> bool:
-        """Returns whether the row of the result can hold the verdict of its one window.
+        """Returns whether the row of the result can contain the verdict of its one window.
 
-        Readers of a window look for its result within SHARED_WITHIN_US after the due instant.
+        Readers of a window search its result within SHARED_WITHIN_US after the due instant.
         """
         return (
             self.windowed

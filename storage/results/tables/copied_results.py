@@ -33,11 +33,13 @@ where at(i.ts) >= f.sealed_through - i.reach_us * interval '1 microsecond'
 order by i.org, i.monitor, i.ts
 for update of s
 """
+# With OFFSET the planner computes the instant once, and not for each partition.
 _SETTLED: Final = """
 select i.n - 1
-from unnest(%(orgs)s::int[], %(monitors)s::int[], %(dues)s::bigint[]) with ordinality
-  as i(org, monitor, due, n)
-where exists (select from verdict_of(i.org, i.monitor, at(i.due)))
+from (select org, monitor, at(due) as due, n
+  from unnest(%(orgs)s::int[], %(monitors)s::int[], %(dues)s::bigint[]) with ordinality
+    as i(org, monitor, due, n) offset 0) i
+where exists (select from verdict_of(i.org, i.monitor, i.due))
 """
 _HEARTBEATS: Final = """
 copy heartbeats (org, monitor, ts, latency_ms, up, code, dns_us, connect_us, tls_us, first_byte_us,

@@ -4,9 +4,9 @@ One statement stores steady results; a transaction of several statements stores 
 steady statement stores a result only if the state row still has the version that was folded from.
 Every writer of results locks that row FOR UPDATE until the commit.
 
-A steady result of a run holds the verdict of its window, if `shares_row` says so. No index refuses
-a second verdict of such a window. Its writers read both tables after they have locked the state,
-with a new snapshot, and a trigger of `expected_runs` skips the window for all other writers.
+With `shares_row`, the row of a steady result contains the verdict of its window. No index refuses a
+second verdict of such a window. Its writers read both tables after they have locked the state, with
+a new snapshot. A trigger of `expected_runs` skips the window for all other writers.
 
 A row that can belong to a packed day is written by `transactions/result_placer.py` instead.
 
@@ -166,6 +166,10 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[], %(texts)s::text[]) with ordina
   join monitor_conditions c on c.org = i.org and c.monitor = i.monitor and c.text = i.text
 """
 
+_HOLDS_VERDICTS = """
+select exists (select from heartbeats where ts < at(%(before)s) and after_due_us is not null)
+"""
+
 _UPDATE_STATES = """
 update monitor_states s
 set version = s.version + 1, status = i.status, failures = i.failures, successes = i.successes,
@@ -318,6 +322,12 @@ async def is_stored(tx: Tx, arrival: IncomingResult) -> bool:
         latency_ms=arrival.latency_ms,
         msg=arrival.msg,
     )
+    return found
+
+
+async def holds_verdicts(tx: Tx, before: Instant) -> bool:
+    """Returns whether the row of a result before an instant contains a verdict."""
+    found: bool = await tx.value(_HOLDS_VERDICTS, before=before)
     return found
 
 

@@ -22,8 +22,8 @@ _FINISH = """
 update shards set settled_through = greatest(settled_through, at(%(to)s)) where id = %(shard)s
 """
 
-# Windows of a deleted monitor get no row. A trigger waits for a recorder that holds the state, and
-# skips the window if its result has the verdict.
+# Windows of a deleted monitor get no row. A trigger waits for a recorder that has locked the state,
+# and skips the window if the row of its result contains the verdict.
 _SEAL_RUNS = """
 with due as (
   select s.id, s.published, s.claimed, w.org, w.monitor, w.due

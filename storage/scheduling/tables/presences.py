@@ -173,9 +173,7 @@ async def ignores_schedules(tx: Tx) -> bool:
     return found
 
 
-async def lacks_capability(
-    tx: Tx, needed: Collection[str], within_us: int = LIVE_US
-) -> bool:
+async def lacks_capability(tx: Tx, needed: Collection[str], within_us: int = LIVE_US) -> bool:
     """Returns whether a process without one of these capabilities was present within a time."""
     since = Instant(tx.now - within_us)
     found: bool = await tx.value(_LACKS, needed=sorted(needed), since=since)
