@@ -207,9 +207,7 @@ def assert_complete_verdicts(house: Installation, until: float) -> list[tuple[st
     )
     found = Counter(
         (monitor, round(float(at), 3))
-        for monitor, at in house.rows(
-            "select monitor, extract(epoch from due_at) from ledger"
-        )
+        for monitor, at in house.rows("select monitor, extract(epoch from due_at) from ledger")
     )
     assert max(found.values()) == 1
     for monitor, _, anchor, from_at in begun:

@@ -43,8 +43,8 @@ async def test_a_taken_instant_fails_the_whole_batch(world: World, copied: bool)
     world.now = START
     assert await record(world, run(world, row, START), copied=copied) == [True]
     before = await stored(world, row)
+    taken = run(world, row, START + MINUTE, -59 * SECOND)
     with pytest.raises(Rejected):
-        taken = run(world, row, START + MINUTE, -59 * SECOND)
         await record(world, run(world, other, START), taken, copied=copied)
     assert await stored(world, row) == before
     assert await stored(world, other) == ([], [])
@@ -184,9 +184,7 @@ async def test_a_process_that_is_killed_while_it_copies_stores_nothing(
 ) -> None:
     world.now = START
     rows = [await world.monitor() for _ in range(2)]
-    arrivals = [
-        msgspec.structs.replace(run(world, row, START), shares_row=shared) for row in rows
-    ]
+    arrivals = [msgspec.structs.replace(run(world, row, START), shares_row=shared) for row in rows]
     arrivals[0] = msgspec.structs.replace(arrivals[0], condition="body", measured="x")
 
     async def copy(tx: Tx) -> None:
