@@ -308,14 +308,15 @@ async def test_a_row_contains_a_verdict_only_within_the_bounds(world: World) -> 
     row = await world.monitor()
     at = Instant(START + MINUTE)
     arrival = world.result(row, at, True, dues=(START,), windowed=True)
-    for changed, fits in [
+    bounds: list[tuple[dict[str, Any], bool]] = [
         ({}, True),
         ({"ts": START}, True),
         ({"ts": Instant(at + 1)}, False),
         ({"ts": Instant(START - 1)}, False),
         ({"late": True}, False),
         ({"windowed": False}, False),
-    ]:
+    ]
+    for changed, fits in bounds:
         assert msgspec.structs.replace(arrival, **changed).can_share_row(at) is fits, changed
     for settled, fits in [(2**31 - 1, True), (2**31, False), (-(2**31), False)]:
         assert arrival.can_share_row(Instant(at + settled)) is fits
