@@ -78,7 +78,7 @@ class Recorder:
         """`may_share`: whether the row of a result may contain the verdict of its window."""
         self._pool = pool
         self._may_share = may_share
-        # Whether no process of an earlier version can be present, and the instant of the last check.
+        # Whether no earlier version can be present, and the instant of the last check.
         self._is_understood = False
         self._asked_at = EARLIEST
         self._bus = bus
