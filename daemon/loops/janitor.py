@@ -21,6 +21,7 @@ from ...storage.monitors.tables import compositions, monitors
 from ...storage.notifications.tables import outbox_settlements as settlements
 from ...storage.results.rules.packed_days import WEEK_US, day_of
 from ...storage.results.tables import packing, push_bodies, push_events, push_runs
+from ...storage.results.tables.results import holds_verdicts
 from ...storage.results.transactions.delete_history import delete_history_of, delete_old_history
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.tables import presences, schedule_edits
@@ -141,13 +142,7 @@ class Janitor:
         await self.make_room()
         now = self._clock()
         open_from = await self._open_from()
-        for (parent, _), row_days in self._kept.items():
-            # The packer drops the partitions of packed days. The rows of a day that is not packed
-            # yet are kept as long as pieces.
-            days = self._piece_days if self._packs else row_days
-            before = min(Instant(now - days * DAY), Instant(open_from - OPEN_BEHIND_US))
-            dropped = await drop_partitions(self._pool, parent, before=before)
-            _log_rows(dropped)
+        await self._drop_rows(now, Instant(open_from - OPEN_BEHIND_US))
         kept_from = Instant(now - self._gate_days * DAY)
         _log_rows(await drop_partitions(self._pool, GATE_LEDGER, before=kept_from))
         async with self._pool.transaction("record_conditions") as tx:
@@ -182,6 +177,21 @@ class Janitor:
         await self._delete_pieces(now)
         await self._announce_ahead(now)
         await self._purge_delivered(Instant(now - DELIVERED_KEPT_US))
+
+    async def _drop_rows(self, now: Instant, most: Instant) -> None:
+        """Drops old partitions of results and of the ledger that end before `most`."""
+        heartbeat_days, ledger_days = self._kept.values()
+        if ledger_days > heartbeat_days and not self._packs:
+            # Rows of results contain verdicts since a time with other settings.
+            async with self._pool.transaction("find_verdicts", read_only=True) as tx:
+                if await holds_verdicts(tx, Instant(now - heartbeat_days * DAY)):
+                    heartbeat_days = ledger_days
+        for (parent, _), row_days in zip(self._kept, (heartbeat_days, ledger_days), strict=True):
+            # The packer drops the partitions of packed days. The rows of a day that is not packed
+            # yet are kept as long as pieces.
+            days = self._piece_days if self._packs else row_days
+            before = min(Instant(now - days * DAY), most)
+            _log_rows(await drop_partitions(self._pool, parent, before=before))
 
     async def _announce_ahead(self, now: Instant) -> None:
         """Announces the next occurrences of recurring maintenance well before they begin."""

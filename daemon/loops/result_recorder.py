@@ -16,7 +16,7 @@ import msgspec
 import trio
 
 from ...http.wire.errors import Problem
-from ...storage.core.instant import SECOND, Instant
+from ...storage.core.instant import EARLIEST, MINUTE, SECOND, Instant
 from ...storage.core.key import MonitorKey
 from ...storage.core.refusal import Refused, Unavailable
 from ...storage.engine.pools import Pool, Rejected, holding_connection
@@ -32,6 +32,7 @@ from ...storage.results.rules.incoming_result import (
 from ...storage.results.transactions.record_results import record_results
 from ...storage.results.transactions.record_steady import copy_steady, is_copied, record_steady
 from ...storage.scheduling.rules.expected_run import Verdict, verdict_of_result
+from ...storage.scheduling.tables import presences
 
 BATCH_MOST: Final = 200
 LINGER_SECONDS: Final = 0.1
@@ -51,6 +52,9 @@ STANDINGS_MOST: Final = 200_000
 # Limits of the wait for other receivers if a push deadline cannot be decided yet.
 UNDECIDED_PAUSE_SECONDS: Final = 0.05
 UNDECIDED_SECONDS: Final = 6.0
+# A process that was seen within this time can still be present.
+SEEN_WITHIN_US: Final = 10 * MINUTE
+ASKED_EACH_US: Final = MINUTE
 # A sender that disconnects earlier has its own reason.
 HANGS_UP_US: Final = SECOND
 
@@ -68,8 +72,15 @@ class Pending:
 class Recorder:
     """Recorder of a process. `record` and `hand_over` accept results; `run` stores them."""
 
-    def __init__(self, pool: Pool, bus: Bus, clock: Callable[[], Instant]) -> None:
+    def __init__(
+        self, pool: Pool, bus: Bus, clock: Callable[[], Instant], *, may_share: bool = True
+    ) -> None:
+        """`may_share`: whether the row of a result may contain the verdict of its window."""
         self._pool = pool
+        self._may_share = may_share
+        # Whether no earlier version can be present, and the instant of the last check.
+        self._is_understood = False
+        self._asked_at = EARLIEST
         self._bus = bus
         self._clock = clock
         self._send, self._receive = trio.open_memory_channel[Pending](QUEUE_MOST)
@@ -296,12 +307,13 @@ class Recorder:
         """Stores steady writes; returns the results that need the locked path."""
         arrivals = [self._stamped(pending.arrival) for pending in batch]
         try:
+            shares = await self._shares_rows()
             if is_copied(arrivals):
                 async with self._pool.transaction("record_steady") as tx:
-                    stored = await copy_steady(tx, _with_lateness(arrivals, tx.now))
+                    stored = await copy_steady(tx, _settled(arrivals, tx.now, shares))
             else:
                 async with self._pool.statement("record_steady") as tx:
-                    stored = await record_steady(tx, _with_lateness(arrivals, tx.now))
+                    stored = await record_steady(tx, _settled(arrivals, tx.now, shares))
             self._is_away = False
         except (Unavailable, Rejected):
             # The locked path determines for each result whether it was written.
@@ -321,6 +333,20 @@ class Recorder:
                 pending, StoreResult(StoreOutcome.LIVE, arrival.ts, standing), changed=False
             )
         return left
+
+    async def _shares_rows(self) -> bool:
+        """Returns whether all processes find a verdict in the row of its result.
+
+        Processes of earlier versions do not, and refuse to start on this database. So the answer
+        stays true. Until then it is read again each minute.
+        """
+        now = self._clock()
+        if not self._may_share or self._is_understood or now < self._asked_at + ASKED_EACH_US:
+            return self._is_understood
+        async with self._pool.transaction("read_presences", read_only=True) as tx:
+            lacks = await presences.lacks_capability(tx, [presences.SHARED_ROWS], SEEN_WITHIN_US)
+        self._is_understood, self._asked_at = not lacks, now
+        return self._is_understood
 
     def _stamped(self, arrival: IncomingResult) -> IncomingResult:
         standing = self._standings[arrival.key]
@@ -421,16 +447,21 @@ class Recorder:
                 return
 
 
-def _with_lateness(arrivals: Sequence[IncomingResult], now: Instant) -> list[IncomingResult]:
+def _settled(
+    arrivals: Sequence[IncomingResult], now: Instant, shares: bool
+) -> list[IncomingResult]:
     """Decides which results are late at `now` of the transaction, at which it settles windows.
 
-    The first use fixes that instant: a later wait for locks does not make a verdict wrong.
+    The first use fixes that instant: a later wait for locks does not make a verdict wrong. With
+    `shares`, the row of a result contains the verdict if it can.
     """
     found = []
     for arrival in arrivals:
         late = verdict_of_result(arrival.covered_until, now) is Verdict.COVERED_LATE
-        is_same = late is arrival.late
-        found.append(arrival if is_same else msgspec.structs.replace(arrival, late=late))
+        timed = arrival if late is arrival.late else msgspec.structs.replace(arrival, late=late)
+        if shares and timed.can_share_row(now):
+            timed = msgspec.structs.replace(timed, shares_row=True)
+        found.append(timed)
     return found
 
 

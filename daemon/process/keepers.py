@@ -37,6 +37,15 @@ def janitor_of(settings: Settings, pool: Pool, clock: ProductClock) -> Janitor:
     )
 
 
+def may_share_rows(settings: Settings) -> bool:
+    """Returns whether the row of a result is stored as long as the verdict of its window.
+
+    Packing keeps both. Without it, each table is deleted by its own retention.
+    """
+    kept = settings.heartbeats.retention_days >= settings.ledger.retention_days
+    return kept or settings.history.retention_days > 0
+
+
 def packer_of(
     settings: Settings,
     role: ProcessRole,

@@ -150,7 +150,7 @@ def build(
     tidies = DaemonPart.JANITOR in parts
     process = uuid7()
     bus, limiters = Bus(), _limiters(settings, parts)
-    recorder = Recorder(pools.loops, bus, clock.now)
+    recorder = Recorder(pools.loops, bus, clock.now, may_share=keepers.may_share_rows(settings))
     attendance = _attendance(settings, role, process, pools.loops, clock, recorder)
     recorder.on_deadline_waiting = attendance.ask
     reach = make_egress(settings, f"leadline/{version()}")

@@ -73,7 +73,7 @@ def _seen(dsn: str, since: float) -> Figures:
     with psycopg.connect(dsn, autocommit=True) as connection:
         late = connection.execute(
             "select percentile_disc(array[0.5, 0.99, 1]) within group (order by late)::float8[]"
-            " from (select extract(epoch from h.ts - (select max(r.due_at) from expected_runs r"
+            " from (select extract(epoch from h.ts - (select max(r.due_at) from ledger r"
             "   where r.monitor = h.monitor and r.due_at <= h.ts)) * 1000 as late"
             " from heartbeats h where h.ts > to_timestamp(%s) and h.monitor %% 10 = 1) x",
             (since,),
@@ -85,7 +85,7 @@ def _seen(dsn: str, since: float) -> Figures:
             (since,),
         ).fetchone()
         verdicts = connection.execute(
-            "select concat_ws(' ', verdict, reason), count(*) from expected_runs"
+            "select concat_ws(' ', verdict, reason), count(*) from ledger"
             " where due_at > to_timestamp(%s) group by 1",
             (since,),
         ).fetchall()

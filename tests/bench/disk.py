@@ -59,8 +59,10 @@ async def _store(dsn: str, keys: list[tuple[int, int, int]]) -> int:
             "select (extract(epoch from min(sealed_through)) * 1e6)::bigint from shards"
         ).fetchone()
     begin = Instant(row[0] if row else 0)
-    async with open_pool(dsn, name="bench", size=2, clock=lambda: begin) as pool:
+    now = begin
+    async with open_pool(dsn, name="bench", size=2, clock=lambda: now) as pool:
         for n in range(ROUNDS):
+            now = Instant(begin + n * 60 * SECOND + SECOND)
             for first in range(0, len(keys), BATCH):
                 batch = [
                     _arrival(key, Instant(begin + n * 60 * SECOND + first * 1_000))
@@ -85,5 +87,6 @@ def _arrival(key: tuple[int, int, int], ts: Instant) -> IncomingResult:
         first_byte_us=812,
         dues=(Instant(ts - ts % SECOND),),
         windowed=True,
+        shares_row=True,
         version=1,
     )

@@ -31,7 +31,7 @@ Figures = dict[str, Any]
 
 _DELAYS = """
 select percentile_disc(array[0.5, 0.99, 1]) within group (order by late)::float8[], count(*)
-from (select extract(epoch from h.ts - (select max(r.due_at) from expected_runs r
+from (select extract(epoch from h.ts - (select max(r.due_at) from ledger r
   where r.monitor = h.monitor and r.due_at <= h.ts)) * 1000 as late
   from heartbeats h join monitors m on m.id = h.monitor
   where h.ts > to_timestamp(%(since)s) and m.slug like 'w%%') x
@@ -39,7 +39,7 @@ from (select extract(epoch from h.ts - (select max(r.due_at) from expected_runs 
 _WINDOWS = """
 select count(*) filter (where r.verdict <> 'covered'), count(*),
   array_agg(distinct r.verdict)
-from expected_runs r join monitors m on m.id = r.monitor
+from ledger r join monitors m on m.id = r.monitor
 where r.due_at > to_timestamp(%(since)s) and r.due_at < to_timestamp(%(until)s)
   and m.slug like 'w%%'
 """

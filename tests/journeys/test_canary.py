@@ -144,7 +144,7 @@ def refused(fleet: Fleet) -> set[tuple[str, str]]:
         return set(
             connection.execute(
                 "select reason, (select msg from heartbeats h where h.monitor = r.monitor"
-                " and h.msg = r.reason limit 1) from expected_runs r where verdict = 'withheld'"
+                " and h.msg = r.reason limit 1) from ledger r where verdict = 'withheld'"
             ).fetchall()
         )
 

@@ -121,7 +121,7 @@ def test_a_kill_loses_no_push_and_every_window_has_its_verdict(
     await_results(leadline, checked["id"])
     with psycopg.connect(leadline.dsn) as connection:
         twice = connection.execute(
-            "select monitor, due_at from expected_runs group by 1, 2 having count(*) > 1"
+            "select monitor, due_at from ledger group by 1, 2 having count(*) > 1"
         ).fetchall()
         double = connection.execute(
             "select w.monitor, w.due"

@@ -143,7 +143,7 @@ def test_every_window_during_an_absence_has_its_verdict(
             cross join lateral generate_series(t.anchor, s.reserved_through,
               t.interval_seconds * interval '1 second') as g(due)
             where g.due > t.from_at and g.due <= s.reserved_through
-              and not exists (select from expected_runs r
+              and not exists (select from ledger r
                 where r.monitor = t.monitor and r.due_at = g.due)
               and not exists (select from run_batches x where exists (
                 select from unnest(x.monitors, x.due_ats) as w(monitor, due)

@@ -88,13 +88,13 @@ def test_separate_roles_run_each_window_once_after_a_kill(
     eventually(lambda: all(status(api, m["id"]) == "down" for m in made), 12)
     with psycopg.connect(dsn, autocommit=True) as connection:
         recent = connection.execute(
-            "select count(*), count(distinct (monitor, due_at)) from expected_runs"
+            "select count(*), count(distinct (monitor, due_at)) from ledger"
         ).fetchone()
         missed = connection.execute(
-            "select count(*) from expected_runs where verdict = 'missed'"
+            "select count(*) from ledger where verdict = 'missed'"
         ).fetchone()
         doubled = connection.execute(
-            "select monitor, due_at from heartbeats h join expected_runs r using (monitor)"
+            "select monitor, due_at from heartbeats h join ledger r using (monitor)"
             " where h.ts >= r.due_at and h.ts < r.due_at + interval '1 second'"
             " group by 1, 2 having count(*) > 2"
         ).fetchall()
@@ -139,7 +139,7 @@ def run_least_often(dsn: str, since: float) -> int:
     with psycopg.connect(dsn) as connection:
         found = connection.execute(
             "select min(n) from (select count(r.due_at) as n from monitors m"
-            " left join expected_runs r on r.monitor = m.id and r.due_at > to_timestamp(%s)"
+            " left join ledger r on r.monitor = m.id and r.due_at > to_timestamp(%s)"
             " and r.verdict::text like 'covered%%' where m.type = 'http' group by m.id) as counted",
             [since],
         ).fetchone()

@@ -156,7 +156,7 @@ def test_every_window_has_its_verdict_after_cuts_and_kills(house: Installation) 
     unheard = sorted(round(at - cut_at) for region, at, _ in missed if region == "far")
     assert all(-10 < after <= noticed for after in unheard), (unheard, noticed)
     late = house.rows(
-        "select count(*) from expected_runs r join monitors m on m.id = r.monitor"
+        "select count(*) from ledger r join monitors m on m.id = r.monitor"
         " join shards s on s.id = m.shard where s.region = 'far' and verdict = 'covered_late'"
         f" and due_at between to_timestamp({cut_at}) and to_timestamp({healed_at})"
     )
@@ -207,9 +207,7 @@ def assert_complete_verdicts(house: Installation, until: float) -> list[tuple[st
     )
     found = Counter(
         (monitor, round(float(at), 3))
-        for monitor, at in house.rows(
-            "select monitor, extract(epoch from due_at) from expected_runs"
-        )
+        for monitor, at in house.rows("select monitor, extract(epoch from due_at) from ledger")
     )
     assert max(found.values()) == 1
     for monitor, _, anchor, from_at in begun:
@@ -219,7 +217,7 @@ def assert_complete_verdicts(house: Installation, until: float) -> list[tuple[st
                 assert (monitor, round(due, 3)) in found, f"no verdict of {monitor} at {due}"
             due += INTERVAL
     rows = house.rows(
-        "select s.region, extract(epoch from r.due_at), r.reason from expected_runs r"
+        "select s.region, extract(epoch from r.due_at), r.reason from ledger r"
         " join monitors m on m.id = r.monitor join shards s on s.id = m.shard"
         " where r.verdict = 'missed'"
     )

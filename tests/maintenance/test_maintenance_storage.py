@@ -81,7 +81,7 @@ class Works:
             "select w.due from run_batches s"
             " cross join unnest(s.monitors, s.due_ats) as w(monitor, due)"
             " where s.kind = 'run' and s.published and w.monitor = %(id)s and w.due <= at(%(now)s)"
-            " and not exists (select from expected_runs r where r.monitor = w.monitor"
+            " and not exists (select from ledger r where r.monitor = w.monitor"
             " and r.due_at = w.due) order by w.due",
             id=row.id,
             now=self.world.now,

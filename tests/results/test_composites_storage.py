@@ -286,7 +286,7 @@ async def test_the_sealer_settles_unclaimed_windows_after_two_minutes(watch: Wat
         await watch.ticker.pass_once()
         await watch.sealer.pass_once()
     rows = await watch.world.rows(
-        "select verdict::text, reason, settled_at, due_at from expected_runs where monitor = %(m)s",
+        "select verdict::text, reason, settled_at, due_at from ledger where monitor = %(m)s",
         m=row.id,
     )
     assert {r[:2] for r in rows} == {("missed", "never_claimed")}

@@ -38,17 +38,33 @@ async def stored(world: World, row: MonitorRow) -> tuple[list[Any], list[Any]]:
 
 
 @pytest.mark.parametrize("copied", [False, True])
-async def test_a_taken_window_or_instant_fails_the_whole_batch(world: World, copied: bool) -> None:
+async def test_a_taken_instant_fails_the_whole_batch(world: World, copied: bool) -> None:
     row, other = await world.monitor(), await world.monitor()
     world.now = START
     assert await record(world, run(world, row, START), copied=copied) == [True]
     before = await stored(world, row)
-    taken = [run(world, row, START, 2 * SECOND), run(world, row, START + MINUTE, -59 * SECOND)]
-    for each in taken:
-        with pytest.raises(Rejected):
-            await record(world, run(world, other, START), each, copied=copied)
+    taken = run(world, row, START + MINUTE, -59 * SECOND)
+    with pytest.raises(Rejected):
+        await record(world, run(world, other, START), taken, copied=copied)
     assert await stored(world, row) == before
     assert await stored(world, other) == ([], [])
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+async def test_a_taken_window_leaves_its_result_to_the_locked_path(
+    world: World, copied: bool, shared: bool
+) -> None:
+    row, other = await world.monitor(), await world.monitor()
+    world.now = START
+    first = msgspec.structs.replace(run(world, row, START), shares_row=shared)
+    assert await record(world, first, copied=copied) == [True]
+    pair = [run(world, other, START), run(world, row, START, 2 * SECOND)]
+    for again in (pair, [msgspec.structs.replace(each, shares_row=True) for each in pair]):
+        kept = await record(world, *again, copied=copied)
+        assert kept == [again is pair, False]
+    assert await stored(world, row) == ([START + SECOND], [START])
+    assert await stored(world, other) == ([START + SECOND], [START])
 
 
 @pytest.mark.parametrize("copied", [False, True])
@@ -75,7 +91,7 @@ _ROWS = """
 select h.ts, h.latency_ms, h.up, h.code, h.dns_us, h.connect_us, h.tls_us, h.first_byte_us, h.msg,
   c.text, h.measured, r.due_at, r.settled_at, r.verdict::text, r.reason
 from heartbeats h
-  join expected_runs r on r.org = h.org and r.monitor = h.monitor
+  join ledger r on r.org = h.org and r.monitor = h.monitor
     and r.due_at = date_trunc('minute', h.ts)
   left join monitor_conditions c on c.org = h.org and c.id = h.failed_condition
 where h.monitor = %(monitor)s order by h.ts
@@ -103,22 +119,29 @@ def fields(draw: random.Random) -> dict[str, Any]:
 
 async def test_copied_results_equal_those_of_the_statement(world: World) -> None:
     world.now = START
-    row, other = await world.monitor(), await world.monitor()
+    rows = [await world.monitor() for _ in range(4)]
     async with world.pool.transaction("test") as tx:
-        for each in (row, other):
+        for each in rows:
             await tx.execute(_CONDITION, org=each.org, id=each.id)
     draw = random.Random(46)
     found = [fields(draw) for _ in range(150)]
-    for each, copied in ((row, False), (other, True)):
+    for n, each in enumerate(rows):
+        copied, shared = n % 2 == 1, n >= 2
         arrivals = [
             msgspec.structs.replace(run(world, each, START + n * MINUTE, n), **given)
             for n, given in enumerate(found)
         ]
+        if shared:
+            arrivals = [
+                msgspec.structs.replace(a, shares_row=a.can_share_row(world.now)) for a in arrivals
+            ]
         assert await record(world, *arrivals, copied=copied) == [True] * len(found)
     async with world.pool.transaction("test", read_only=True) as tx:
-        stored = [await tx.rows(_ROWS, monitor=each.id) for each in (row, other)]
-    assert stored[0] == stored[1]
+        stored = [await tx.rows(_ROWS, monitor=each.id) for each in rows]
+        shared_rows = await tx.value("select count(*) from heartbeats where after_due_us >= 0")
+    assert all(one == stored[0] for one in stored)
     assert len(stored[0]) == len(found)
+    assert 0 < shared_rows < 2 * len(found)
 
 
 async def test_copying_leaves_results_of_changed_states_and_before_the_fence(world: World) -> None:
@@ -154,12 +177,14 @@ async def test_copying_waits_for_a_writer_of_the_state_and_finds_its_version(wor
     assert await stored(world, row) == ([], [])
 
 
+# The lock, the windows, the conditions, and COPY once or twice.
+@pytest.mark.parametrize(("shared", "statements"), [(True, 4), (False, 5)])
 async def test_a_process_that_is_killed_while_it_copies_stores_nothing(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, shared: bool, statements: int
 ) -> None:
     world.now = START
     rows = [await world.monitor() for _ in range(2)]
-    arrivals = [run(world, row, START) for row in rows]
+    arrivals = [msgspec.structs.replace(run(world, row, START), shares_row=shared) for row in rows]
     arrivals[0] = msgspec.structs.replace(arrivals[0], condition="body", measured="x")
 
     async def copy(tx: Tx) -> None:
@@ -168,6 +193,5 @@ async def test_a_process_that_is_killed_while_it_copies_stores_nothing(
     async def state() -> Any:
         return [await stored(world, row) for row in rows]
 
-    # The lock, the conditions, and two times COPY.
-    assert await killed_at_each_statement(world, monkeypatch, copy, state) == 4
+    assert await killed_at_each_statement(world, monkeypatch, copy, state) == statements
     assert await state() == [([START + SECOND], [START])] * 2

@@ -133,7 +133,7 @@ async def test_a_verdict_holds_at_the_instant_at_which_the_window_is_settled(
     assert recording.copied == [COPIED_LEAST]
     settled = await world.rows(
         "select verdict::text, settled_at <= due_at + interval '1 hour', count(*)"
-        " from expected_runs group by 1, 2 order by 1"
+        " from ledger group by 1, 2 order by 1"
     )
     assert settled == [
         ("covered", True, MONITORS + COPIED_LEAST - 1),
@@ -141,7 +141,7 @@ async def test_a_verdict_holds_at_the_instant_at_which_the_window_is_settled(
     ]
 
 
-async def test_a_taken_window_leaves_the_batch_to_the_locked_path(
+async def test_a_taken_window_leaves_its_result_to_the_locked_path(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.now = START
@@ -150,7 +150,7 @@ async def test_a_taken_window_leaves_the_batch_to_the_locked_path(
     again = msgspec.structs.replace(arrivals[0], ts=Instant(arrivals[0].ts + SECOND))
     recording = Recording(world, monkeypatch)
     found = await recording.record(rows, [again, *arrivals[1:]], taken=arrivals[:1])
-    assert (recording.begun, recording.copied) == ([COPIED_LEAST], [])
+    assert (recording.begun, recording.copied) == ([COPIED_LEAST], [COPIED_LEAST - 1])
     assert [each.fate for each in found] == [StoreOutcome.DUPLICATE] + [StoreOutcome.LIVE] * (
         COPIED_LEAST - 1
     )

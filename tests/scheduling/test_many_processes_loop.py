@@ -44,7 +44,7 @@ PAUSE_SECONDS = 0.03
 
 _BEATS = "select ts, up, msg from heartbeats where monitor = %(monitor)s order by ts"
 _COVERED = """
-select due_at from expected_runs
+select due_at from ledger
 where monitor = %(monitor)s and verdict in ('covered', 'covered_late') order by due_at
 """
 _STATE = "select status, failures from monitor_states where monitor = %(monitor)s"

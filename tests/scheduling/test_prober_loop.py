@@ -145,7 +145,7 @@ async def test_while_no_permit_is_free_edits_are_read_and_finished_slices_droppe
         await settled(world, "select 1 from jobs", [])
 
 
-COVERED = "select count(*) from expected_runs where verdict = 'covered'"
+COVERED = "select count(*) from ledger where verdict = 'covered'"
 
 
 async def attend(world: World, process: UUID, through: Instant) -> None:

@@ -36,8 +36,7 @@ from shards h
   cross join unnest(s.orgs, s.monitors, s.due_ats, s.claim_untils)
     as w(org, monitor, due, claim_until)
 where w.due <= at(%(now)s) and w.claim_until > at(%(now)s)
-  and (not s.claimed or not exists (select from expected_runs r
-    where r.org = w.org and r.monitor = w.monitor and r.due_at = w.due))
+  and (not s.claimed or not exists (select from verdict_of(w.org, w.monitor, w.due)))
 group by h.region
 """
 _JOBS = f"""

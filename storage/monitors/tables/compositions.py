@@ -85,8 +85,7 @@ _DROP_SETTLED = """
 delete from run_batches s
 where s.id = any(%(ids)s) and s.kind = 'composite' and not exists (
   select from unnest(s.orgs, s.monitors, s.due_ats) as w(org, monitor, due)
-  where not exists (select from expected_runs r
-    where r.org = w.org and r.monitor = w.monitor and r.due_at = w.due))
+  where not exists (select from verdict_of(w.org, w.monitor, w.due)))
 """
 
 _DEPART = """

@@ -24,8 +24,7 @@ from run_batches s
   join monitors m on m.org = w.org and m.id = w.monitor
 where s.kind = 'composite' and s.published and s.first_due <= at(%(now)s)
   and s.claim_until > at(%(now)s) and w.due <= at(%(now)s) and w.claim_until > at(%(now)s)
-  and not exists (select from expected_runs r where r.org = w.org and r.monitor = w.monitor
-    and r.due_at = w.due)
+  and not exists (select from verdict_of(w.org, w.monitor, w.due))
 order by w.due, w.monitor limit %(most)s
 """
 _DUE_WAKEUPS = """

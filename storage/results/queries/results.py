@@ -47,10 +47,10 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[], %(ats)s::bigint[]) as k(org, m
 # A window is reserved if it is in a run batch and has no row yet. One query covers both.
 _LEDGER = """
 select due_at, verdict, reason, settled_at from (
-  select due_at, verdict::text, reason, settled_at from expected_runs
-  where org = %(org)s and monitor = %(monitor)s
-    and due_at >= at(%(from_at)s) and due_at < at(%(to_at)s)
-    and due_at >= (select packed_through from packing)
+  select due_at, verdict::text, reason, settled_at
+  from ledger_in(%(org)s::int, %(monitor)s::int, at(%(from_at)s), at(%(to_at)s))
+  where due_at >= (select packed_through from packing)
+    and at >= (select packed_through from packing)
     and (%(all)s or verdict::text = any(%(verdicts)s::text[]))
   union all
   select w.due, 'reserved', null, null
@@ -58,8 +58,7 @@ select due_at, verdict, reason, settled_at from (
   where s.monitors @> array[%(monitor)s]::int[] and w.monitor = %(monitor)s and w.org = %(org)s
     and (%(all)s or 'reserved' = any(%(verdicts)s::text[]))
     and w.due >= at(%(from_at)s) and w.due < at(%(to_at)s)
-    and not exists (select from expected_runs r
-      where r.org = w.org and r.monitor = w.monitor and r.due_at = w.due)) runs
+    and not exists (select from verdict_of(w.org, w.monitor, w.due))) runs
 order by due_at desc limit %(most)s
 """
 # No packed window is in a run batch: a day with an open window is not packed.

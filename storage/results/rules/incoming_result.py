@@ -11,11 +11,15 @@ from uuid import UUID
 
 import msgspec
 
-from ...core.instant import LATEST, Instant
+from ...core.instant import LATEST, MINUTE, Instant
 from ...core.key import MonitorKey
 from ...monitors.rules.monitor_state import MonitorStatus
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US, ScheduleTerm, deadline_of
 from .push_deadline import newly_covered
+
+# Largest distance of a result from the due instant of its window, if they share a row. The view of
+# the ledger and its functions have the same bound.
+SHARED_WITHIN_US: Final = MINUTE
 
 # The reason of a result that was refused because its process ended; another process may store it.
 RECORDER_STOPPED: Final = "the recorder stopped"
@@ -55,6 +59,8 @@ class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
     # Version of the state that a steady fold was computed from, see `tables/results.py`.
     version: int = 0
     late: bool = False
+    # Whether the row of the result contains the verdict of its window.
+    shares_row: bool = False
     # Reason why a canary window was refused. A refusal is a failure without a run.
     withheld: str = ""
     # Revision of the definition that was run, 0 without one.
@@ -70,6 +76,18 @@ class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
     def is_outdated(self, revision: int, updated_at: Instant) -> bool:
         """Returns whether the run used an older definition after the current one was saved."""
         return 0 < self.revision < revision and self.ts > updated_at
+
+    def can_share_row(self, settled_at: Instant) -> bool:
+        """Returns whether the row of the result can contain the verdict of its one window.
+
+        Readers of a window search its result within SHARED_WITHIN_US after the due instant.
+        """
+        return (
+            self.windowed
+            and not self.late
+            and 0 <= self.ts - self.dues[0] <= SHARED_WITHIN_US
+            and abs(settled_at - self.ts) < 1 << 31
+        )
 
     def is_history(self, fence: Instant) -> bool:
         """Returns whether the time of the result was sealed before its commit."""

@@ -1,13 +1,15 @@
 """Rows of steady results, written by COPY.
 
 COPY writes the rows of a page as one record of WAL, where INSERT writes a record for each row. It
-cannot test the version of a state, so a statement of its own locks the states before.
+cannot test the version of a state or a window, so a statement of its own locks the states before,
+and another one reads the windows with a newer snapshot.
 """
 
 import struct
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ...core.instant import Instant
 from ...core.key import key_arrays
 from ...engine.pools import LockRank, Rejected, Tx
 from ..rules.incoming_result import IncomingResult
@@ -29,11 +31,19 @@ where at(i.ts) >= f.sealed_through - i.reach_us * interval '1 microsecond'
   -- An older row can belong to a packed day.
   and at(least(i.ts, i.due)) >= f.sealed_through - {LATE_US} * interval '1 microsecond'
 order by i.org, i.monitor, i.ts
-for key share of s
+for update of s
+"""
+# With OFFSET the planner computes the instant once, and not for each partition.
+_SETTLED: Final = """
+select i.n - 1
+from (select org, monitor, at(due) as due, n
+  from unnest(%(orgs)s::int[], %(monitors)s::int[], %(dues)s::bigint[]) with ordinality
+    as i(org, monitor, due, n) offset 0) i
+where exists (select from verdict_of(i.org, i.monitor, i.due))
 """
 _HEARTBEATS: Final = """
 copy heartbeats (org, monitor, ts, latency_ms, up, code, dns_us, connect_us, tls_us, first_byte_us,
-  msg, failed_condition, measured) from stdin (format binary)
+  msg, failed_condition, measured, after_due_us, settled_after_us) from stdin (format binary)
 """
 _RUNS: Final = """
 copy expected_runs (org, monitor, due_at, settled_at, verdict) from stdin (format binary)
@@ -44,10 +54,12 @@ copy expected_runs (org, monitor, due_at, settled_at, verdict) from stdin (forma
 _HEADER: Final = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 _END: Final = struct.pack("!h", -1)
 _NULL: Final = struct.pack("!i", -1)
+_NULLS: Final = 2 * _NULL
 _YEAR_2000_US: Final = 946_684_800_000_000
 _HEARTBEAT: Final = struct.Struct("!hiiiiiqiiib").pack
 _RUN: Final = struct.Struct("!hiiiiiqiqi").pack
 _INTEGER: Final = struct.Struct("!ii").pack
+_INTEGERS: Final = struct.Struct("!iiii").pack
 _LENGTH: Final = struct.Struct("!i").pack
 
 
@@ -71,32 +83,47 @@ async def hold_steady(tx: Tx, arrivals: Sequence[IncomingResult], shards: list[i
     return [place for (place,) in rows]
 
 
+async def find_settled(tx: Tx, arrivals: Sequence[IncomingResult]) -> set[int]:
+    """Returns the places of the results whose windows have a verdict.
+
+    Call it after `hold_steady`, as a separate statement, so that its snapshot includes the commit
+    of the previous lock owner.
+    """
+    rows = await tx.rows(
+        _SETTLED,
+        **key_arrays([a.key for a in arrivals], "monitors"),
+        dues=[a.dues[0] for a in arrivals],
+    )
+    return {place for (place,) in rows}
+
+
 async def copy_results(
     tx: Tx, arrivals: Sequence[IncomingResult], conditions: Sequence[int | None]
 ) -> None:
-    """Copies each result and the ledger row of its window. `conditions` are the failed ones.
+    """Copies each result and the verdict of its window. `conditions` are the failed ones.
 
-    Raises Rejected if an instant or a window is taken (a unique violation), or if a value does not
-    fit into its column.
+    Raises Rejected if an instant is taken (a unique violation), or if a value does not fit into its
+    column.
     """
-    settled_at = tx.now - _YEAR_2000_US
+    now = tx.now
     pairs = zip(arrivals, conditions, strict=True)
     try:
-        heartbeats = _copied(_heartbeat(a, condition) for a, condition in pairs)
-        runs = _copied(_run(a, settled_at) for a in arrivals)
+        heartbeats = _copied(_heartbeat(a, condition, now) for a, condition in pairs)
+        runs = [_run(a, now - _YEAR_2000_US) for a in arrivals if not a.shares_row]
     except (struct.error, UnicodeEncodeError) as error:
         raise Rejected(f"a value of a result cannot be stored: {error}") from error
     await tx.copy_bytes(_HEARTBEATS, heartbeats)
-    await tx.copy_bytes(_RUNS, runs)
+    if runs:
+        await tx.copy_bytes(_RUNS, _copied(runs))
 
 
 def _copied(rows: Iterable[bytes]) -> bytes:
     return b"".join([_HEADER, *rows, _END])
 
 
-def _heartbeat(a: IncomingResult, condition: int | None) -> bytes:
+def _heartbeat(a: IncomingResult, condition: int | None, now: Instant) -> bytes:
     at = a.ts - _YEAR_2000_US
-    head = _HEARTBEAT(13, 4, a.org, 4, a.monitor, 8, at, 4, a.latency_ms, 1, a.up)
+    head = _HEARTBEAT(15, 4, a.org, 4, a.monitor, 8, at, 4, a.latency_ms, 1, a.up)
     numbers = (a.code, a.dns_us, a.connect_us, a.tls_us, a.first_byte_us)
     measured = a.measured if condition is not None else None
     return b"".join(
@@ -106,6 +133,7 @@ def _heartbeat(a: IncomingResult, condition: int | None) -> bytes:
             _text(a.msg or None),
             _NULL if condition is None else _INTEGER(4, condition),
             _text(measured),
+            _INTEGERS(4, a.ts - a.dues[0], 4, now - a.ts) if a.shares_row else _NULLS,
         ]
     )
 

@@ -179,7 +179,13 @@ returning results
 _PACK_HEARTBEATS: Final = _pack(
     "packed_heartbeats", "heartbeats", "ts", _HEARTBEAT_NUMBERS, _HEARTBEAT_STATE
 )
-_PACK_RUNS: Final = _pack("packed_runs", "expected_runs", "due_at", _RUN_NUMBERS, _RUN_STATE)
+_PACK_RUNS: Final = _pack(
+    "packed_runs",
+    "ledger_in(key.org, key.monitor, at(%(from_at)s), at(%(until_at)s))",
+    "due_at",
+    _RUN_NUMBERS,
+    _RUN_STATE,
+)
 
 # Rows of one monitor that were taken from their pieces and changed.
 _KEY: Final = "(%(orgs)s::int[])[1] as org, (%(monitors)s::int[])[1] as monitor"

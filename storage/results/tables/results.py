@@ -2,12 +2,15 @@
 
 One statement stores steady results; a transaction of several statements stores the others. The
 steady statement stores a result only if the state row still has the version that was folded from.
-It locks that row FOR KEY SHARE until the commit. A writer that changes a state locks it FOR UPDATE
-first.
+Every writer of results locks that row FOR UPDATE until the commit.
+
+With `shares_row`, the row of a steady result contains the verdict of its window. No index refuses a
+second verdict of such a window. Its writers read both tables after they have locked the state, with
+a new snapshot. A trigger of `expected_runs` skips the window for all other writers.
 
 A row that can belong to a packed day is written by `transactions/result_placer.py` instead.
 
-Invariant: two writers never both treat their result as the newest.
+Invariants: two writers never both treat their result as the newest. A window has one verdict.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +31,8 @@ _ITEM = """
   select * from json_to_recordset(%(items)s::json) as i(
     org int, monitor int, shard int, version bigint, ts bigint, reach_us bigint, up boolean,
     latency_ms int, code int, dns_us int, connect_us int, tls_us int, first_byte_us int,
-    msg text, dues bigint[], windowed boolean, late boolean, condition text, measured text)
+    msg text, dues bigint[], windowed boolean, late boolean, shares_row boolean, condition text,
+    measured text)
 """
 
 # The row of a condition is kept until no result can refer to it, also if its monitor is edited. The
@@ -51,29 +55,34 @@ held as materialized (
     -- The first window is the oldest. An older row than this can belong to a packed day.
     and at(least(i.ts, i.dues[1])) >= f.sealed_through - {LATE_US} * interval '1 microsecond'
   order by s.org, s.monitor
-  for key share of s),
--- A plain INSERT writes a fifth less WAL for a result than one with ON CONFLICT. If a window or an
--- instant is taken, which is rare, the whole statement fails.
+  for update of s),
+free as materialized (
+  select h.* from held h
+  where not h.windowed or not is_settled(h.org, h.monitor, at(h.dues[1]))),
+-- A plain INSERT writes a fifth less WAL for a result than one with ON CONFLICT. If an instant is
+-- taken, or a sealer settles a window at this moment, the whole statement fails.
 ran as (
   insert into expected_runs (org, monitor, due_at, settled_at, verdict)
   select h.org, h.monitor, at(h.dues[1]), at(%(now)s),
     (case when h.late then 'covered_late' else 'covered' end)::verdict
-  from held h where h.windowed
+  from free h where h.windowed and not h.shares_row
   order by h.org, h.monitor, h.dues[1]),
 -- The window of a push is often covered already.
 pushed as (
   insert into expected_runs (org, monitor, due_at, settled_at, verdict)
   select h.org, h.monitor, at(d.due), at(%(now)s),
     (case when h.late then 'covered_late' else 'covered' end)::verdict
-  from held h, unnest(h.dues) as d(due) where not h.windowed
+  from free h, unnest(h.dues) as d(due) where not h.windowed
   order by h.org, h.monitor, d.due
   on conflict do nothing),
 stored as (
   insert into heartbeats (org, monitor, ts, latency_ms, code, dns_us, connect_us, tls_us,
-    first_byte_us, up, msg, failed_condition, measured)
+    first_byte_us, up, msg, failed_condition, measured, after_due_us, settled_after_us)
   select k.org, k.monitor, at(k.ts), k.latency_ms, k.code, k.dns_us, k.connect_us, k.tls_us,
-    k.first_byte_us, k.up, nullif(k.msg, ''), {_FAILED_CONDITION.format("k")}
-  from held k
+    k.first_byte_us, k.up, nullif(k.msg, ''), {_FAILED_CONDITION.format("k")},
+    case when k.shares_row then k.ts - k.dues[1] end,
+    case when k.shares_row then %(now)s::bigint - k.ts end
+  from free k
   order by k.org, k.monitor, k.ts
   returning org, monitor, ts)
 select org, monitor, ts from stored
@@ -157,6 +166,10 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[], %(texts)s::text[]) with ordina
   join monitor_conditions c on c.org = i.org and c.monitor = i.monitor and c.text = i.text
 """
 
+_HOLDS_VERDICTS = """
+select exists (select from heartbeats where ts < at(%(before)s) and after_due_us is not null)
+"""
+
 _UPDATE_STATES = """
 update monitor_states s
 set version = s.version + 1, status = i.status, failures = i.failures, successes = i.successes,
@@ -220,8 +233,8 @@ def encode_items(arrivals: Iterable[IncomingResult]) -> str:
 async def insert_steady(tx: Tx, arrivals: Sequence[IncomingResult], shards: list[int]) -> set[Any]:
     """Stores results that leave their states unchanged. Returns the stored (org, monitor, ts).
 
-    A run covers one window. Raises Rejected (a unique violation), without a write, if the window of
-    a run or an instant is taken.
+    A run covers one window, and is not stored if that is settled. Raises Rejected (a unique
+    violation), without a write, if an instant is taken.
     """
     rows = await tx.rows(_STEADY, items=encode_items(arrivals), shards=shards, now=tx.now)
     return set(rows)
@@ -309,6 +322,12 @@ async def is_stored(tx: Tx, arrival: IncomingResult) -> bool:
         latency_ms=arrival.latency_ms,
         msg=arrival.msg,
     )
+    return found
+
+
+async def holds_verdicts(tx: Tx, before: Instant) -> bool:
+    """Returns whether the row of a result before an instant contains a verdict."""
+    found: bool = await tx.value(_HOLDS_VERDICTS, before=before)
     return found
 
 

@@ -22,7 +22,8 @@ _FINISH = """
 update shards set settled_through = greatest(settled_through, at(%(to)s)) where id = %(shard)s
 """
 
-# Windows of a deleted monitor get no row.
+# Windows of a deleted monitor get no row. A trigger waits for a recorder that has locked the state,
+# and skips the window if the row of its result contains the verdict.
 _SEAL_RUNS = """
 with due as (
   select s.id, s.published, s.claimed, w.org, w.monitor, w.due
@@ -34,6 +35,7 @@ select d.org, d.monitor, d.due, at(%(now)s), 'missed',
   case when not d.published then 'never_published' when not d.claimed then 'never_claimed'
     else 'never_finished' end
 from due d join monitors m on m.org = d.org and m.id = d.monitor
+where not exists (select from verdict_of(d.org, d.monitor, d.due))
 order by d.org, d.monitor, d.due
 on conflict do nothing
 returning org, monitor, due_at, reason
@@ -52,8 +54,7 @@ from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats, s.seal_ats)
     as w(org, monitor, due, seal)
   join monitors m on m.org = w.org and m.id = w.monitor
 where s.id = any(%(ids)s) and s.kind = %(kind)s and w.seal <= at(%(fence)s)
-  and not exists (select from expected_runs r where r.org = w.org and r.monitor = w.monitor
-    and r.due_at = w.due)
+  and not exists (select from verdict_of(w.org, w.monitor, w.due))
 order by w.org, w.monitor, w.due
 """
 

@@ -16,8 +16,7 @@ from run_batches s join shards h on h.id = s.shard
   join monitors m on m.org = w.org and m.id = w.monitor and m.enabled
 where s.kind = 'canary' and s.published and not s.claimed
   and w.claim > at(%(after)s) and w.claim <= at(%(through)s)
-  and not exists (select from expected_runs r where r.org = w.org and r.monitor = w.monitor
-    and r.due_at = w.due)
+  and not exists (select from verdict_of(w.org, w.monitor, w.due))
 order by w.claim, w.org, w.monitor limit %(most)s
 """
 _RUNS = "select org, monitor from canary_runs where region = %(region)s"

@@ -1,14 +1,20 @@
 """Presences: one row per process and unbroken period."""
 
 from collections.abc import Collection, Sequence
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from ....probes.jobs.agent_protocol import OF_PROCESSES
-from ...core.instant import Instant
+from ...core.instant import SECOND, Instant
 from ...engine.pools import Tx
 from ..rows import PresenceRow
+
+# A presence that was not renewed for this long is over.
+LIVE_US: Final = 15 * SECOND
+# Capability of a process that finds the verdict of a window in the row of its result.
+SHARED_ROWS: Final = "shared_rows@1"
 
 _RENEW = """
 update presences set through_at = greatest(through_at, at(%(through)s))
@@ -73,7 +79,7 @@ select exists (select from presences
 
 _LACKS = """
 select exists (select from presences where not ended
-  and through_at > at(%(now)s) - interval '15 seconds' and not knows @> %(needed)s::text[])
+  and through_at > at(%(since)s) and not knows @> %(needed)s::text[])
 """
 
 _DROP = "delete from presences where through_at < at(%(before)s)"
@@ -107,7 +113,7 @@ async def begin_presence(
         regions=list(regions),
         version=version,
         accepts_pushes=accepts_pushes,
-        knows=sorted(OF_PROCESSES),
+        knows=sorted({*OF_PROCESSES, SHARED_ROWS}),
     )
 
 
@@ -167,9 +173,10 @@ async def ignores_schedules(tx: Tx) -> bool:
     return found
 
 
-async def lacks_capability(tx: Tx, needed: Collection[str]) -> bool:
-    """Returns whether a process is present that has not all of these capabilities."""
-    found: bool = await tx.value(_LACKS, needed=sorted(needed), now=tx.now)
+async def lacks_capability(tx: Tx, needed: Collection[str], within_us: int = LIVE_US) -> bool:
+    """Returns whether a process without one of these capabilities was present within a time."""
+    since = Instant(tx.now - within_us)
+    found: bool = await tx.value(_LACKS, needed=sorted(needed), since=since)
     return found
 
 

@@ -49,7 +49,7 @@ returning id, shard, orgs, monitors, due_ats, claim_untils
 _SETTLED = """
 select w.org, w.monitor, w.due
 from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats) as w(org, monitor, due)
-  join expected_runs r on r.org = w.org and r.monitor = w.monitor and r.due_at = w.due
+  cross join lateral verdict_of(w.org, w.monitor, w.due)
 where s.id = any(%(ids)s)
 """
 

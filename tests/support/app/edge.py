@@ -94,7 +94,7 @@ class Edge:
 
     async def ledger(self, row: MonitorRow) -> list[tuple[Any, ...]]:
         return await self.api.rows(
-            "select due_at, verdict::text from expected_runs where monitor = %(m)s order by 1",
+            "select due_at, verdict::text from ledger where monitor = %(m)s order by 1",
             m=row.id,
         )
 

@@ -90,7 +90,7 @@ class World:
 
     async def ledger(self, row: MonitorRow) -> list[tuple[Instant, str, str | None]]:
         return await self.rows(
-            "select due_at, verdict::text, reason from expected_runs where monitor = %(m)s "
+            "select due_at, verdict::text, reason from ledger where monitor = %(m)s "
             "order by due_at",
             m=row.id,
         )
