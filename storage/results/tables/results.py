@@ -2,7 +2,8 @@
 
 One statement stores steady results; a transaction of several statements stores the others. The
 steady statement stores a result only if the state row still has the version that was folded from.
-Every writer of results locks that row FOR UPDATE until the commit.
+Every writer of results locks that row until the commit: a steady one FOR NO KEY UPDATE, which lets
+decisions about outages through, and one that can change the state FOR UPDATE.
 
 With `shares_row`, the row of a steady result contains the verdict of its window. No index refuses a
 second verdict of such a window. Its writers read both tables after they have locked the state, with
@@ -55,7 +56,7 @@ held as materialized (
     -- The first window is the oldest. An older row than this can belong to a packed day.
     and at(least(i.ts, i.dues[1])) >= f.sealed_through - {LATE_US} * interval '1 microsecond'
   order by s.org, s.monitor
-  for update of s),
+  for no key update of s),
 free as materialized (
   select h.* from held h
   where not h.windowed or not is_settled(h.org, h.monitor, at(h.dues[1]))),
