@@ -75,6 +75,19 @@ end $$;
 create trigger skip_settled_window before insert on expected_runs
   for each row execute function skip_settled_window();
 
+-- A process of an earlier version that was suspended can continue later than any bound. Its packer
+-- would leave out the verdicts in rows of results, so its step fails as a whole.
+create function refuse_pieces_without_verdicts() returns trigger language plpgsql as $$
+begin
+  if coalesce(current_setting('leadline.packs_verdicts', true), '') <> 'yes' then
+    raise check_violation using message =
+      'this process is of an earlier version, which would pack results without their verdicts';
+  end if;
+  return null;
+end $$;
+create trigger refuse_pieces_without_verdicts before insert on packed_runs
+  for each statement execute function refuse_pieces_without_verdicts();
+
 create or replace function runs_in(
   of_org integer, of_monitor integer, since_at timestamptz, before_at timestamptz)
 returns table (due_at timestamptz, settled_at timestamptz, verdict verdict, reason text)
