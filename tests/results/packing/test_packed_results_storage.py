@@ -382,8 +382,8 @@ async def test_a_process_of_an_earlier_version_packs_no_verdicts(
     async with world.pool.transaction("store") as tx:
         await tx.execute(
             "insert into heartbeats (org, monitor, ts, latency_ms, up, after_due_us,"
-            " settled_after_us) select %(org)s, %(m)s, at(%(s)s) + n * interval '1 minute', 1, true,"
-            " 0, 0 from generate_series(1, 9) n",
+            " settled_after_us) select %(org)s, %(m)s, at(%(s)s) + n * interval '1 minute', 1,"
+            " true, 0, 0 from generate_series(1, 9) n",
             org=row.org,
             m=row.id,
             s=START,
