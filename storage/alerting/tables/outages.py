@@ -2,7 +2,7 @@
 
 A transaction that decides about an outage claims the monitor by an advisory lock, which excludes
 other decisions, and locks its state FOR KEY SHARE, which excludes changes of the state. Steady
-writes lock it FOR NO KEY UPDATE and pass. ADR 0083 has the table of all lockers.
+writes lock it FOR NO KEY UPDATE and pass. `storage/results/tables/results.py` lists all lockers.
 """
 
 from collections.abc import Collection, Iterable, Sequence

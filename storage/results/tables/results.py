@@ -9,6 +9,21 @@ With `shares_row`, the row of a steady result contains the verdict of its window
 second verdict of such a window. Its writers read both tables after they have locked the state, with
 a new snapshot. A trigger of `expected_runs` skips the window for all other writers.
 
+Lockers of `monitor_states`, in the order of the keys, and the ones for which each waits:
+
+- steady results: FOR NO KEY UPDATE; for steady results, sealers and changes
+- changes (results that fold, edits, composites, packed days, deletion): FOR UPDATE; for all
+- sealers: FOR SHARE, locked states are left out; for none
+- the trigger of `expected_runs`: FOR SHARE; for steady results and changes
+- decisions about outages, warnings and flapping: FOR KEY SHARE after an advisory lock, locked ones
+  are skipped; for none. A deletion ends an outage in this way too, and waits for all
+- steady results of an earlier version: FOR KEY SHARE, for changes; then as the trigger
+- decisions of an earlier version: FOR NO KEY UPDATE, locked ones are skipped; for none. This
+  version does the same while one is present, and the first four wait for it.
+
+A wait is short: the others hold at most a batch of the recorder, 20 batches of windows, an edit or
+the decisions about 500 monitors, and wait for no network. After 5 s it ends with LockTimeout.
+
 A row that can belong to a packed day is written by `transactions/result_placer.py` instead.
 
 Invariants: two writers never both treat their result as the newest. A window has one verdict.
