@@ -4,6 +4,7 @@ A result does not carry its certificate. A new one is reported, and a known one 
 REFRESH_US. Only a new one is parsed: the usual check costs one digest.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -11,6 +12,8 @@ from typing import Final, Generic, TypeVar
 
 from ..check.result import Result, RunOutcome
 from ..net.certificate_expiry import end_of
+
+log = logging.getLogger("leadline.seen_certificates")
 
 # In µs. The server drops a certificate without a report for an hour, while it gets others.
 REFRESH_US: Final = 20 * 60_000_000
@@ -55,7 +58,16 @@ class SeenCertificates(Generic[Key]):
         return len(self._pending)
 
     def see(self, key: Key, revision: int, result: Result) -> None:
-        """Notes the certificate of a result, or that an up target was checked without TLS."""
+        """Notes the certificate of a result, or that an up target was checked without TLS.
+
+        An error is logged: it must not end the checks of other targets.
+        """
+        try:
+            self._see(key, revision, result)
+        except Exception:
+            log.exception("certificate not noted", extra={"monitor": str(key)})
+
+    def _see(self, key: Key, revision: int, result: Result) -> None:
         der = result.certificate
         if der is None and result.outcome is not RunOutcome.UP:
             return

@@ -142,6 +142,46 @@ def test_another_revision_is_noted_and_an_earlier_one_is_not() -> None:
     assert [one.revision for one in seen.take(9)] == [2]
 
 
+def of_version(der: bytes, number: int) -> bytes:
+    """Returns a certificate that states another version, as OpenSSL accepts it unverified."""
+    version = b"\xa0\x03\x02\x01"
+    assert der.count(version + b"\x02") == 1
+    return der.replace(version + b"\x02", version + bytes([number]))
+
+
+@pytest.mark.parametrize("number", [1, 3, 8, 255])
+def test_a_certificate_of_an_unknown_version_has_an_unknown_end(number: int) -> None:
+    assert end_of(of_version(CERTIFICATES[0], number)) is None
+
+
+@given(
+    st.sampled_from(CERTIFICATES), st.lists(st.tuples(st.integers(0, 899), st.binary()), max_size=3)
+)
+def test_mutated_certificates_have_an_end_or_none(
+    der: bytes, changes: list[tuple[int, bytes]]
+) -> None:
+    for at, put in changes:
+        der = der[:at] + put + der[at + len(put) :]
+    seen = SeenCertificates[str]()
+    seen.see("shop", 1, result_of(0, der))
+    assert [one.ends_at for one in seen.take(9)] == [
+        end for end in [end_of(der)] if end is not None
+    ]
+
+
+def test_an_error_of_the_notes_ends_no_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_der: bytes) -> int:
+        raise RuntimeError("broken")
+
+    seen = SeenCertificates[str]()
+    with monkeypatch.context() as patch:
+        patch.setattr(seen_certificates, "end_of", broken)
+        seen.see("shop", 1, result_of(0, CERTIFICATES[0]))
+    assert len(seen) == 0
+    seen.see("shop", 1, result_of(0, CERTIFICATES[0]))
+    assert len(seen) == 1
+
+
 def test_a_failure_without_a_handshake_notes_nothing() -> None:
     seen = SeenCertificates[str]()
     seen.see("shop", 1, result_of(0, None, RunOutcome.DOWN))
