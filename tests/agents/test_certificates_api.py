@@ -47,6 +47,21 @@ async def test_a_reported_certificate_is_shown_with_its_instants(edge: Edge) -> 
     }
 
 
+@pytest.mark.parametrize(
+    ("stated", "text"),
+    [
+        ("9999-12-31T23:59:59-12:00", "9999-12-31T23:59:59.000Z"),
+        ("0001-01-01T00:00:00+12:00", "0001-01-01T00:00:00.000Z"),
+    ],
+)
+async def test_an_end_beyond_all_instants_is_the_last_or_the_first(
+    edge: Edge, stated: str, text: str
+) -> None:
+    row = await edge.monitor(type="http", target="https://shop.example/")
+    assert await bring(edge, seen(edge, row, ends_at=stated)) == {"accepted": 1}
+    assert (await shown(edge, row))["certificate_expires_at"] == text
+
+
 async def test_a_target_without_tls_states_the_reason(edge: Edge) -> None:
     row = await edge.monitor(type="http", target="http://shop.example/")
     await bring(edge, seen(edge, row, None))
