@@ -82,6 +82,16 @@ async def test_a_redirect_to_https_gives_the_certificate_of_its_target(
     assert (days_left(from_plain), days_left(from_tls)) == (40, 40)
 
 
+@pytest.mark.parametrize("scheme", ["https", "http"])
+async def test_a_redirect_to_a_server_that_refuses_gives_no_certificate(
+    scheme: str, prober: Prober, authority: trustme.CA
+) -> None:
+    away = answer(b"", "302 Found", f"Location: {scheme}://{HOST}:1/")
+    async with serving_tls(answering(away), lasting(authority, days=10)) as port:
+        result = await prober.check("http", f"https://{HOST}:{port}/")
+    assert (result.outcome, result.certificate) == (RunOutcome.DOWN, None)
+
+
 async def test_a_check_without_tls_has_none(prober: Prober) -> None:
     async with serving(answering(answer())) as port:
         result = await prober.check("http", f"http://{HOST}:{port}/")
@@ -135,11 +145,14 @@ def test_each_certificate_is_noted_once_in_the_refresh_time(
             noted[der] = now
 
 
-def test_another_revision_is_noted_and_an_earlier_one_is_not() -> None:
+def test_each_revision_is_noted_also_a_lower_one_after_a_restore() -> None:
     seen, der = SeenCertificates[str](), CERTIFICATES[0]
-    for revision in (1, 2, 1, 2):
+    for revision in (1, 2, 2, 1, 2):
         seen.see("shop", revision, result_of(0, der))
-    assert [one.revision for one in seen.take(9)] == [2]
+    assert {one.revision for one in seen.take(9)} == {1, 2}
+    for revision in (1, 1):
+        seen.see("shop", revision, result_of(0, der))
+    assert [one.revision for one in seen.take(9)] == [1]
 
 
 def of_version(der: bytes, number: int) -> bytes:
