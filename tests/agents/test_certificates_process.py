@@ -13,6 +13,7 @@ from leadline.daemon.agent.job_parser import micros_of
 from leadline.probes.check.result import Result
 from leadline.probes.jobs.agent_protocol import CERTIFICATES
 from leadline.probes.net.certificate_expiry import end_of
+from leadline.probes.runner import run
 from tests.agents.fake_server import FakeServer
 from tests.agents.fast_agent import FastTime, agent, until
 from tests.agents.job_samples import job
@@ -95,10 +96,9 @@ async def test_certificates_wait_for_an_answer(tmp_path: Path, status: int | Non
 async def test_a_certificate_that_no_parser_reads_stops_no_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    probe = job_runner.run
 
     async def odd_run(*given: Any) -> Result:
-        return replace(await probe(*given), certificate=of_version(SAMPLES[0], 1))
+        return replace(await run(*given), certificate=of_version(SAMPLES[0], 1))
 
     monkeypatch.setattr(job_runner, "run", odd_run)
     time = FastTime()

@@ -34,7 +34,7 @@ def figure(page: str) -> str:
 async def test_the_screen_shows_the_days_left_or_why_they_are_withheld(api: Api) -> None:
     row = await api.new_monitor(name="Shop", target="https://shop.example/")
     path = f"/monitors/{row.uid}"
-    assert "No handshake since the last edit" in figure(await page_of(api, path))
+    assert "No certificate reported since the last edit" in figure(await page_of(api, path))
     await saw(api, row, 10 * DAY + HOUR)
     shown = figure(await page_of(api, path))
     assert "10\u202fdays" in shown
