@@ -22,7 +22,7 @@ def end_of(der: bytes) -> int | None:
     """
     try:
         ends = x509.load_der_x509_certificate(der).not_valid_after_utc
-    except (KeyboardInterrupt, SystemExit):
+    except (trio.Cancelled, KeyboardInterrupt, SystemExit):
         raise
     except BaseException:
         # The parser has errors of several bases, such as `InvalidVersion`; its panic has another.

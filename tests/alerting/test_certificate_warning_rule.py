@@ -10,6 +10,7 @@ from leadline.storage.alerting.rules.certificate_warning import (
     begins,
     ends,
 )
+from leadline.storage.alerting.rules.outage_text import certificate_text
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.monitors.rules.certificate import (
     CERTIFICATES_MOST,
@@ -199,3 +200,8 @@ def test_unknown_certificates_change_nothing_and_no_tls_ends_a_warning() -> None
     assert not ends(WatchedCertificate(21), now)
     assert ends(WatchedCertificate(21, True), now)
     assert ends(WatchedCertificate(0), now)
+
+
+@pytest.mark.parametrize(("days", "text"), [(1, "1 day before"), (2, "2 days before")])
+def test_the_text_has_the_days_of_the_setting(days: int, text: str) -> None:
+    assert text in certificate_text(Instant(DAY), Instant(0), days)
