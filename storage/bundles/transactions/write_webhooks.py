@@ -18,7 +18,6 @@ from ...accounts.queries.object_marks import select_marks
 from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import AccessDecision, Principal, Scope, may
 from ...accounts.transactions.object_marks import WEBHOOK
-from ...core.key import WebhookKey
 from ...core.refusal import Refused
 from ...engine.pools import Conflicted, Tx
 from ...monitors.transactions.write_batch import MonitorWriteBatch
@@ -163,8 +162,7 @@ async def write_webhooks(
     await forget_marks(tx, WEBHOOK, home.key, [row.uid for row in gone])
 
     async def delete(late: Tx) -> None:
-        for row in gone:
-            await webhooks.delete_webhook(late, WebhookKey((home.org, row.id)))
+        await webhooks.delete_webhooks(late, home.org, [row.id for row in gone])
 
     # The events of incidents wait for the destinations that it deletes.
     together.late(delete)
