@@ -251,7 +251,29 @@ async def test_it_is_open_which_of_two_webhooks_an_entry_means(api: Api) -> None
     await make(api, api.project)
     answer = await plan(api, bundle(webhooks={"deploy": DEPLOY}), TAKE, 409)
     assert answer["error"].startswith("webhooks.deploy: ")
-    assert "is the name of 2 objects" in answer["error"]
+    assert "the URL is that of 2 objects" in answer["error"]
+
+
+async def test_a_refusal_has_no_url(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    await secrets(api)
+    await make(api, api.project)
+    await make(api, api.project)
+    document = bundle(webhooks={"deploy": DEPLOY})
+    said = [await plan(api, document, status=409)]
+    path = f"/api/v1/projects/{api.project}/bundle/apply"
+    begun = await (await api.ask(WHO, "POST", path, document, headers=ASYNC)).get_json()
+    await runner(api).pass_once()
+    said.append(await operation(api, begun["id"], WHO))
+    assert said[1]["state"] == "failed"
+    page = await api.ask("editor", "GET", f"/projects/{api.project}/bundle")
+    said.append(await page.get_data(as_text=True))
+    assert "The last application failed" in said[2]
+    said += await api.rows("select error from operations")
+    assert "the URL is that of 2 objects" in str(said[-1])
+    assert "-31" not in str(said)
+    assert "hook.example" not in str(said)
+    assert "-31" not in caplog.text
 
 
 async def test_a_secret_that_signs_is_not_deleted_and_renamed_with_its_webhook(api: Api) -> None:
@@ -330,12 +352,14 @@ async def test_the_screen_confirms_a_deletion(api: Api) -> None:
     assert "1 webhook will be deleted, because the bundle no longer contains it" in page
     text = json.dumps(bundle(monitors={}, webhooks={}))
     page = await send(act="plan", bundle=text)
+    # A process of the previous release reads this field too.
+    assert 'name="disabled" value="2"' in page
     assert "Plan: 1 to disable, 1 to delete" in page
     (shown,) = re.findall('name="revision" value="([0-9a-f]+)"', page)
-    page = await send(act="apply", bundle=text, revision=shown, removed="2")
+    page = await send(act="apply", bundle=text, revision=shown, disabled="2")
     assert "Confirm that 1 object will be disabled and 1 webhook deleted." in page
     assert len(await listed(api)) == 1
-    page = await send(act="apply", bundle=text, revision=shown, removed="2", allow="on")
+    page = await send(act="apply", bundle=text, revision=shown, disabled="2", allow="on")
     assert "Applied: 1 disabled, 1 deleted" in page
     assert await listed(api) == []
 
