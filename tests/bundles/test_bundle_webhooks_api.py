@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from leadline.probes.senders.webhook import secret_from
+from leadline.storage.engine.pools import Tx
 from leadline.storage.notifications.tables import webhooks as table
 from tests.bundles.test_bundle_background_api import ASYNC, operation, runner
 from tests.bundles.test_bundle_on_call_api import bundle
@@ -121,6 +122,20 @@ async def test_a_webhook_comes_changes_and_is_deleted(api: Api) -> None:
 OTHER = {"secret_ref": "other"}
 
 
+async def test_a_webhook_that_another_process_deleted_leaves_no_mark(api: Api) -> None:
+    await secrets(api)
+    await apply(api, bundle(webhooks={"deploy": DEPLOY, "stays": DEPLOY}))
+    (first, second) = await listed(api)
+
+    async def delete(tx: Tx) -> None:
+        # A process of the previous release knows no bundle of a webhook.
+        await tx.execute("delete from webhooks where uid = %(uid)s", uid=first["id"])
+
+    await api.pool.transact("delete", delete)
+    assert await apply(api, bundle(webhooks={"stays": DEPLOY})) == {"stays": "unchanged"}
+    assert await api.rows("select uid::text from bundle_objects") == [(second["id"],)]
+
+
 async def test_only_an_administrator_of_the_organization_changes_webhooks(api: Api) -> None:
     await secrets(api)
     document = bundle(webhooks={"deploy": DEPLOY})
@@ -140,6 +155,21 @@ async def test_only_an_administrator_of_the_organization_changes_webhooks(api: A
     assert mine == {"format": 1, "organization": "acme", "project": "shop", "monitors": {}}
     assert await apply(api, {**mine, "format": 3}) == {}
     assert len(await listed(api)) == 1
+
+
+async def test_a_refusal_of_others_tells_nothing_about_webhooks(api: Api) -> None:
+    await secrets(api)
+    await make(api, api.project)
+    two = "https://two.example.org/"
+    for _ in range(2):
+        await make(api, api.project, url=two)
+    await apply(api, bundle(webhooks={"mine": {**DEPLOY, "url": "https://mine.example.org/"}}))
+    for url in (URL, two, "https://mine.example.org/", "https://none.example.org/"):
+        for entry in ({"url": url}, {"url": url, "secret_ref": "signing", "enabled": False}):
+            for uid in ("deploy", "mine"):
+                document = bundle(webhooks={uid: entry})
+                answer = await ask(api, "plan", document, 400, "?name=other")
+                assert answer["error"].startswith(SAID.replace("deploy", uid))
 
 
 @pytest.mark.parametrize(
@@ -243,6 +273,25 @@ async def test_a_webhook_of_people_is_taken_over_and_keeps_its_own_secret(api: A
     assert counted(await release(api, {"webhooks": ["deploy"]})) == {"webhooks": 1}
     await call(api, "PATCH", f"/webhooks/{made['id']}", {"enabled": True}, who=WHO)
     await call(api, "DELETE", f"/webhooks/{made['id']}", None, 204, who=WHO)
+
+
+async def test_an_export_without_a_secret_names_the_entry_in_an_empty_project(api: Api) -> None:
+    mill = api.projects["acme/mill"][1]
+    await secrets(api, mill)
+    await make(api, api.project)
+    desk = {"type": "slack", "name": "Desk", "config": {"url": URL}}
+    await call(api, "POST", f"/projects/{api.project}/notification-channels", desk, 201)
+    document = {**await exported(api), "project": "mill"}
+    path = f"/projects/{mill}/bundle"
+    for section, field in (("channels", "config"), ("webhooks", "secret_ref")):
+        ((uid, _),) = document[section].items()
+        answer = await call(api, "POST", f"{path}/apply", document, 400, who=WHO)
+        assert answer["error"].startswith(f"{section}.{uid}.{field}"), answer
+        if section == "channels":
+            del document[section]
+    document["webhooks"]["hook-example-org"]["secret_ref"] = "signing"
+    await call(api, "POST", f"{path}/apply", document, who=WHO)
+    assert (await call(api, "GET", path, who=WHO))["webhooks"] == document["webhooks"]
 
 
 async def test_it_is_open_which_of_two_webhooks_an_entry_means(api: Api) -> None:

@@ -210,7 +210,7 @@ def match_named(
 
 
 def _called(section: str, name: str) -> str:
-    """Returns the name for an error. Editors read errors, and the URL of a webhook can be secret."""
+    """Returns the name for an error. Editors read errors, and a URL can contain a credential."""
     return "the URL" if section == "webhooks" else f"the name {name[:64]!r}"
 
 
