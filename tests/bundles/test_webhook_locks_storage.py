@@ -1,16 +1,19 @@
 """Deletions of several webhooks wait for events of incidents in one order, without a deadlock."""
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 import trio
 
 from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.bundles.rules.bundle import Bundle, read_bundle
+from leadline.storage.bundles.transactions import write_webhooks
 from leadline.storage.core.key import DestinationKey
-from leadline.storage.engine.pools import Tx
-from leadline.storage.notifications.tables import outbox_settlements
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Conflicted, Tx
+from leadline.storage.notifications.rows import WebhookRow
+from leadline.storage.notifications.tables import outbox_settlements, webhooks
 from tests.bundles.test_bundle_locks_storage import write
 from tests.bundles.test_bundle_webhooks_loop import apply, prepare
 from tests.support.worlds.blocked import until_blocked
@@ -163,3 +166,78 @@ async def test_a_settlement_passes_the_deletion_of_a_tenant(world: World, whole:
                 async with trio.open_nursery() as inner:
                     inner.start_soon(settle)
     assert await world.rows("select from destinations") == []
+
+
+async def test_a_webhook_that_changes_after_the_comparison_repeats_the_application(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = await prepare(world)
+    await apply(world, a=ENTRY)
+    ((uid,),) = await world.rows("select uid from webhooks")
+    lock, changed = webhooks.lock_webhook, list[UUID]()
+
+    async def change() -> None:
+        async with world.pool.transaction("enable") as tx:
+            row = await lock(tx, uid)
+            assert row is not None
+            await webhooks.enable_webhook(tx, row, enabled=False)
+        changed.append(uid)
+
+    async def locked(tx: Tx, own: UUID) -> WebhookRow | None:
+        if tx.name == "apply" and not changed:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(change)
+        return await lock(tx, own)
+
+    monkeypatch.setattr(webhooks, "lock_webhook", locked)
+    with pytest.raises(Conflicted, match="another transaction changed the webhook a"):
+        await apply(world, a={**ENTRY, "url": "http://127.0.0.1:2/"})
+    assert changed == [uid]
+    await apply(world, a={**ENTRY, "url": "http://127.0.0.1:2/"})
+    assert await world.rows("select url, enabled from webhooks") == [("http://127.0.0.1:2/", True)]
+    assert await box.enqueue(uuid4(), 1) == 1
+
+
+async def test_webhooks_are_counted_again_under_the_lock_of_their_number(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = await prepare(world)
+    monkeypatch.setattr(write_webhooks, "WEBHOOKS_OF_ORGANIZATION_MOST", 1)
+    lock = webhooks.lock_webhook_quota
+
+    async def make() -> None:
+        await box.webhook()
+
+    async def locked(tx: Tx, org: int) -> None:
+        if tx.name == "apply":
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(make)
+        await lock(tx, org)
+
+    monkeypatch.setattr(webhooks, "lock_webhook_quota", locked)
+    with pytest.raises(Refused, match="would make more than 1 of the organization"):
+        await apply(world, a=ENTRY)
+    assert len(await world.rows("select from webhooks")) == 1
+
+
+async def test_the_secret_is_locked_before_the_webhook(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await prepare(world)
+    await apply(world, a=ENTRY)
+    lock, free = webhooks.lock_webhook, list[list[tuple[Any, ...]]]()
+
+    async def look() -> None:
+        async with world.pool.transaction("look") as tx:
+            query = "select name from project_secrets order by name for update skip locked"
+            free.append(await tx.rows(query))
+
+    async def locked(tx: Tx, own: UUID) -> WebhookRow | None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(look)
+        return await lock(tx, own)
+
+    monkeypatch.setattr(webhooks, "lock_webhook", locked)
+    await apply(world, a={**ENTRY, "enabled": False})
+    # A rename of the secret locks it before what names it.
+    assert free[0] == [("second",)]
