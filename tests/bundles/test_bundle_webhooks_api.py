@@ -373,6 +373,8 @@ async def test_the_screens_say_who_manages_a_webhook(api: Api) -> None:
     assert "managed by a bundle" in page
     assert 'value="disable"' not in page
     assert "show=delete" not in page
+    # Beside the button of the row, the menu would contain only the same button.
+    assert '<details class="menu end phone-only">' in page
     (made,) = await listed(api)
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     data = f"act=delete&uid={made['id']}".encode()
@@ -399,6 +401,7 @@ async def test_the_screen_confirms_a_deletion(api: Api) -> None:
     page = await send(act="plan", bundle=text)
     assert "Plan: 1 to delete" in page
     assert "1 webhook will be deleted, because the bundle no longer contains it" in page
+    assert "<td>no longer in the bundle; will be deleted with its waiting deliveries</td>" in page
     text = json.dumps(bundle(monitors={}, webhooks={}))
     page = await send(act="plan", bundle=text)
     # A process of the previous release reads this field too.
