@@ -186,10 +186,10 @@ def apply(
 ) -> None:
     """Apply a bundle to its project, atomically.
 
-    Orphans, objects that the bundle no longer names, are never deleted: monitors and services are
-    disabled, maintenance series end, and the rest stays as it is. A person who is not a member is
-    invited. The server applies the bundle in the background, and continues if the command is
-    interrupted.
+    Of orphans, objects that the bundle no longer names, monitors and services are disabled,
+    maintenance series end, webhooks are deleted with their waiting deliveries, and the rest stays
+    as it is. A person who is not a member is invited. The server applies the bundle in the
+    background, and continues if the command is interrupted.
 
     \b
     Example:
@@ -366,6 +366,8 @@ def _plan_text(change: PlannedChange) -> str:
 
 def _of_field(field: PlannedFieldChange) -> str:
     name = shown(field.name, 100)
+    if name == "deleted":
+        return "deleted with its waiting deliveries"
     if field.to is msgspec.UNSET:
         return f"{name}: {_value(field.from_)} removed"
     if field.from_ is msgspec.UNSET:

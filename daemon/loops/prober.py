@@ -178,10 +178,11 @@ class Prober:
         await self._catalogue.refresh(self._shards)
         await self._forget_done()
         await self._record_probe_errors()
-        await self._record_certificates()
         await self._lease_jobs()
         await self._lease_check_tests()
         await self._lease()
+        # A wait for a lock must delay no lease.
+        await self._record_certificates()
 
     async def _lease_check_tests(self) -> None:
         if self._trials is None or self._running is None or self._is_closed:

@@ -105,6 +105,13 @@ class Resting(Protocol):
     def rest_seconds(self) -> float: ...
 
 
+@runtime_checkable
+class Beating(Protocol):
+    """Loop whose passes can be long, and which beats within them."""
+
+    def beat_with(self, beat: Callable[[], None]) -> None: ...
+
+
 class Runner(Protocol):
     """Task that runs until `close`, and then until its work in progress has ended."""
 
@@ -137,16 +144,22 @@ def _loop(
         for kind in work:
             reader.register(kind, wake)
         rest = loop.rest_seconds if isinstance(loop, Resting) else None
-        return lambda task: run_loop(
-            name,
-            loop.pass_once,
-            pause_seconds,
-            task.beat,
-            wake=wake,
-            rest_seconds=rest or (_rest_of_loop if work else None),
-            after_work=reader.ask if work else lambda: None,
-            limiter=None if limiter is None else limiter(daemon),
-        )
+
+        async def run(task: ChildTask) -> None:
+            if isinstance(loop, Beating):
+                loop.beat_with(task.beat)
+            await run_loop(
+                name,
+                loop.pass_once,
+                pause_seconds,
+                task.beat,
+                wake=wake,
+                rest_seconds=rest or (_rest_of_loop if work else None),
+                after_work=reader.ask if work else lambda: None,
+                limiter=None if limiter is None else limiter(daemon),
+            )
+
+        return run
 
     return Child(name, phase, bind, part or "", limiter, restarts=True, pass_seconds=pause_seconds)
 

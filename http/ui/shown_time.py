@@ -72,8 +72,16 @@ def hours_shown() -> int:
 
 
 def local(at: Instant) -> datetime:
-    """Returns the time of the zone."""
-    return to_datetime(at).astimezone(zone_shown())
+    """Returns the time of the zone. In the first and last hours of all years it is the limit.
+
+    A certificate of a target can end then.
+    """
+    moment, zone = to_datetime(at), zone_shown()
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        limit = datetime.min if moment.year == 1 else datetime.max  # noqa: DTZ901
+        return limit.replace(tzinfo=zone)
 
 
 def offset_us(at: Instant) -> int:

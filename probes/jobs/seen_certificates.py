@@ -4,6 +4,7 @@ A result does not carry its certificate. A new one is reported, and a known one 
 REFRESH_US. Only a new one is parsed: the usual check costs one digest.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -11,6 +12,8 @@ from typing import Final, Generic, TypeVar
 
 from ..check.result import Result, RunOutcome
 from ..net.certificate_expiry import end_of
+
+log = logging.getLogger("leadline.seen_certificates")
 
 # In µs. The server drops a certificate without a report for an hour, while it gets others.
 REFRESH_US: Final = 20 * 60_000_000
@@ -48,22 +51,30 @@ class _Reported:
 class SeenCertificates(Generic[Key]):
     def __init__(self) -> None:
         self._reported: dict[Key, tuple[int, list[_Reported]]] = {}
-        self._pending: dict[tuple[Key, int | None], SeenNote[Key]] = {}
+        self._pending: dict[tuple[Key, int, int | None], SeenNote[Key]] = {}
 
     def __len__(self) -> int:
         """Returns the number of notes to report."""
         return len(self._pending)
 
     def see(self, key: Key, revision: int, result: Result) -> None:
-        """Notes the certificate of a result, or that an up target was checked without TLS."""
+        """Notes the certificate of a result, or that an up target was checked without TLS.
+
+        An error is logged: it must not end the checks of other targets.
+        """
+        try:
+            self._see(key, revision, result)
+        except Exception:
+            log.exception("certificate not noted", extra={"monitor": str(key)})
+
+    def _see(self, key: Key, revision: int, result: Result) -> None:
         der = result.certificate
         if der is None and result.outcome is not RunOutcome.UP:
             return
         digest = b"" if der is None else sha256(der).digest()
-        before, reported = self._reported.get(key, (-1, []))
-        if revision < before:
-            return
-        if revision > before:
+        before, reported = self._reported.get(key, (revision, []))
+        # A restore of the database can set a lower one. The server knows the present one.
+        if revision != before:
             reported = []
         at = result.started_at
         known = next((one for one in reported if one.digest == digest), None)
@@ -81,7 +92,7 @@ class SeenCertificates(Generic[Key]):
         known.at = at
         if len(self._pending) >= PENDING_MOST:
             del self._pending[next(iter(self._pending))]
-        self._pending[key, known.ends_at] = SeenNote(key, revision, known.ends_at, at)
+        self._pending[key, revision, known.ends_at] = SeenNote(key, revision, known.ends_at, at)
 
     def take(self, most: int) -> list[SeenNote[Key]]:
         """Removes and returns the oldest notes."""
@@ -90,7 +101,7 @@ class SeenCertificates(Generic[Key]):
 
     def give_back(self, notes: Sequence[SeenNote[Key]]) -> None:
         """Keeps notes that could not be reported, unless newer ones exist."""
-        self._pending = {(one.key, one.ends_at): one for one in notes} | self._pending
+        self._pending = {(one.key, one.revision, one.ends_at): one for one in notes} | self._pending
 
     def forget(self) -> None:
         """Drops everything, for example after a jump of the clock."""

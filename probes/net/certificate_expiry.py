@@ -16,9 +16,15 @@ def expires_at_us(wrapped: "trio.SSLStream[trio.SocketStream]") -> int | None:
 
 
 def end_of(der: bytes) -> int | None:
-    """Returns the end of a certificate in µs since the epoch, None if unreadable."""
+    """Returns the end of a certificate in µs since the epoch, None if unreadable.
+
+    A target that is not verified can send any bytes that OpenSSL accepts.
+    """
     try:
         ends = x509.load_der_x509_certificate(der).not_valid_after_utc
-    except ValueError:
+    except (trio.Cancelled, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:
+        # The parser has errors of several bases, such as `InvalidVersion`; its panic has another.
         return None
     return int((ends - _EPOCH).total_seconds()) * 1_000_000

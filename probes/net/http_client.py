@@ -79,6 +79,8 @@ def follow(request: HttpRequest, status: int, location: str) -> HttpRequest:
 
 async def _hop(reach: Egress, request: HttpRequest, watch: Stopwatch) -> HttpResponse:
     url = request.url
+    # That of the hop before belongs to another server, also if this hop fails before its own.
+    watch.certificate = None
     connection = await dial_through(reach, request.proxy, url.host, url.port, watch, request.family)
     try:
         if url.scheme == "http":

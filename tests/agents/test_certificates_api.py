@@ -47,6 +47,21 @@ async def test_a_reported_certificate_is_shown_with_its_instants(edge: Edge) -> 
     }
 
 
+@pytest.mark.parametrize(
+    ("stated", "text"),
+    [
+        ("9999-12-31T23:59:59-12:00", "9999-12-31T23:59:59.000Z"),
+        ("0001-01-01T00:00:00+12:00", "0001-01-01T00:00:00.000Z"),
+    ],
+)
+async def test_an_end_beyond_all_instants_is_the_last_or_the_first(
+    edge: Edge, stated: str, text: str
+) -> None:
+    row = await edge.monitor(type="http", target="https://shop.example/")
+    assert await bring(edge, seen(edge, row, ends_at=stated)) == {"accepted": 1}
+    assert (await shown(edge, row))["certificate_expires_at"] == text
+
+
 async def test_a_target_without_tls_states_the_reason(edge: Edge) -> None:
     row = await edge.monitor(type="http", target="http://shop.example/")
     await bring(edge, seen(edge, row, None))
@@ -111,9 +126,10 @@ async def test_many_certificates_of_a_monitor_leave_a_bounded_row(edge: Edge) ->
     await bring(edge, *(seen(edge, row, days) for days in range(1, 300)))
     ((count,),) = await edge.api.rows("select jsonb_array_length(seen) from monitor_certificates")
     assert count == 8
-    later = to_text(Instant(edge.clock.now + MINUTE // 2))
-    await bring(edge, seen(edge, row, 1, seen_at=later))
-    assert (await shown(edge, row))["certificate_seen_at"] == later
+    now = to_text(edge.clock.now)
+    ahead = to_text(Instant(edge.clock.now + MINUTE // 2))
+    await bring(edge, seen(edge, row, 1, seen_at=ahead))
+    assert (await shown(edge, row))["certificate_seen_at"] == now
 
 
 async def test_a_server_states_that_it_accepts_certificates(edge: Edge) -> None:

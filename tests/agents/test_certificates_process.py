@@ -1,20 +1,25 @@
 """An agent reports the certificates that its checks saw, to a server that accepts them."""
 
 import ssl
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 
-from leadline.daemon.agent import certificate_reporter
+from leadline.daemon.agent import certificate_reporter, job_runner
 from leadline.daemon.agent.job_parser import micros_of
+from leadline.probes.check.result import Result
 from leadline.probes.jobs.agent_protocol import CERTIFICATES
 from leadline.probes.net.certificate_expiry import end_of
+from leadline.probes.runner import run
 from tests.agents.fake_server import FakeServer
 from tests.agents.fast_agent import FastTime, agent, until
 from tests.agents.job_samples import job
 from tests.probes.kinds.test_http import serving_tls
+from tests.probes.net.test_seen_certificates import CERTIFICATES as SAMPLES
+from tests.probes.net.test_seen_certificates import of_version
 from tests.support.peers.servers import answer, answering
 
 
@@ -86,3 +91,17 @@ async def test_certificates_wait_for_an_answer(tmp_path: Path, status: int | Non
     async with FakeServer(time.truth, greeting=ACCEPTS, fault=fault).listening() as server:
         await run_jobs(tmp_path, server, time)
     assert (len(failures), len(server.certificates)) == (2, 2)
+
+
+async def test_a_certificate_that_no_parser_reads_stops_no_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    async def odd_run(*given: Any) -> Result:
+        return replace(await run(*given), certificate=of_version(SAMPLES[0], 1))
+
+    monkeypatch.setattr(job_runner, "run", odd_run)
+    time = FastTime()
+    async with FakeServer(time.truth).listening() as server:
+        await run_jobs(tmp_path, server, time)
+    assert (len(server.results), server.certificates) == (2, [])

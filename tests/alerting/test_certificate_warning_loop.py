@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import trio
 
 from leadline.daemon.loops.mailers import certificate_teller
 from leadline.daemon.loops.mailers.certificate_teller import CertificateTeller
@@ -64,8 +65,8 @@ async def saw(story: Story, row: MonitorRow, *days: float | None, revision: int 
         return await record_certificates(tx, reports)
 
 
-async def members_saw(story: Story, *days: int) -> None:
-    """A check in each region of the only regional monitor sees a certificate."""
+async def members_saw(story: Story, *days: int | None) -> None:
+    """A check in each region of the only regional monitor sees a certificate, in None no check."""
     world = story.world
     members = await world.rows(
         "select org, id, revision from monitors where regional_of <> id order by id"
@@ -75,9 +76,10 @@ async def members_saw(story: Story, *days: int) -> None:
             MonitorKey((org, monitor)), revision, Instant(world.now + left * DAY), world.now
         )
         for (org, monitor, revision), left in zip(members, days, strict=True)
+        if left is not None
     ]
     async with world.pool.transaction("saw") as tx:
-        assert await record_certificates(tx, reports) == len(days)
+        assert await record_certificates(tx, reports) == len(reports)
 
 
 def later(story: Story, us: int) -> None:
@@ -158,6 +160,142 @@ async def test_an_edit_ends_no_warning_before_the_next_handshake(story: Story) -
     assert await certificate(story, row) == (None, CertificateUnknown.NO_TLS)
     assert await teller.pass_once() == 1
     assert await told(story) == BOTH
+
+
+async def test_checks_without_tls_end_a_warning_after_the_window(story: Story) -> None:
+    row, teller = await certified_monitor(story), teller_of(story)
+    await saw(story, row, 60)
+    for _ in range(4):
+        later(story, 20 * MINUTE)
+        await saw(story, row, None)
+    assert await certificate(story, row) == (None, CertificateUnknown.NO_TLS)
+    later(story, 45 * DAY)
+    assert await teller.pass_once() == 0
+    await saw(story, row, 10)
+    assert await teller.pass_once() == 1
+    for _ in range(3):
+        later(story, 20 * MINUTE)
+        await saw(story, row, None)
+        assert await teller.pass_once() == 0
+    later(story, MINUTE)
+    await saw(story, row, None)
+    assert (await teller.pass_once(), await told(story)) == (1, BOTH)
+
+
+async def test_a_region_without_checks_keeps_no_warning(story: Story) -> None:
+    world = story.world
+    await story.channel("warnings")
+    await execute(story, "update notification_channels set takes_warnings = true")
+    draft = MonitorDraft(
+        type="http", name="Shop", target="https://shop.example/", warn_certificate_days=21
+    )
+    async with world.pool.transaction("create") as tx:
+        spread, regions = RegionSpread(REGIONS), frozenset(REGIONS)
+        whole = await create_any(
+            tx, world.editor, world.project_uid, draft, spread, world.keyring, regions
+        )
+    await members_saw(story, 60, 60, 60)
+    later(story, 40 * DAY)
+    teller = teller_of(story)
+    await members_saw(story, None, 90, 90)
+    assert (await certificate(story, whole), await teller.pass_once()) == ((90, None), 0)
+    later(story, MINUTE)
+    await members_saw(story, 10, 90, 90)
+    assert (await certificate(story, whole), await teller.pass_once()) == ((10, None), 1)
+    for _ in range(4):
+        later(story, 20 * MINUTE)
+        await members_saw(story, None, None, 90)
+    assert (await teller.pass_once(), await told(story)) == (1, BOTH)
+
+
+async def test_a_replaced_certificate_ends_its_warning_at_the_latest_with_its_end(
+    story: Story,
+) -> None:
+    row, teller = await certified_monitor(story), teller_of(story)
+    await saw(story, row, 1 / 48)
+    assert await teller.pass_once() == 1
+    later(story, 20 * MINUTE)
+    await saw(story, row, 90)
+    assert await teller.pass_once() == 0
+    later(story, 10 * MINUTE)
+    assert (await teller.pass_once(), await told(story)) == (1, BOTH)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "window"),
+    [("", HOUR), ("0 3 * * 1", 60 * DAY), ("0,5 3 * * *", 10 * (DAY - 5 * MINUTE))],
+)
+async def test_the_window_has_the_checks_of_a_schedule(
+    story: Story, schedule: str, window: int
+) -> None:
+    row = await certified_monitor(story, schedule=schedule)
+    await saw(story, row, 10)
+    assert await story.world.rows("select window_us from monitor_certificates") == [(window,)]
+
+
+async def test_a_clock_that_is_set_back_hides_no_new_certificate(story: Story) -> None:
+    row, now = await certified_monitor(story), story.world.now
+    later(story, 9 * DAY)
+    await saw(story, row, 20)
+    story.world.now = now
+    for _ in range(5):
+        later(story, 20 * MINUTE)
+        await saw(story, row, 90)
+    assert await certificate(story, row) == (90, None)
+
+
+async def test_a_reporter_with_an_earlier_revision_replaces_no_newer_row(story: Story) -> None:
+    row = await certified_monitor(story)
+    await saw(story, row, 90)
+    # A concurrent reporter of the next revision was first, and this one waited for its lock.
+    await execute(story, "update monitor_certificates set revision = revision + 1")
+    assert await saw(story, row, 5) == 0
+    stored = await story.world.rows("select revision from monitor_certificates")
+    assert stored == [(row.revision + 1,)]
+
+
+async def test_a_report_does_not_wait_for_the_deletion_of_its_monitor(story: Story) -> None:
+    row, other = await certified_monitor(story), await story.world.monitor(name="Other")
+    done = trio.Event()
+
+    async def delete(task_status: trio.TaskStatus[None]) -> None:
+        async with story.world.pool.transaction("delete") as tx:
+            await tx.rows("select 1 from monitors where id = %(id)s for update", id=row.id)
+            task_status.started()
+            await done.wait()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(delete)
+        with trio.fail_after(4):
+            assert await saw(story, row, 10) == 0
+            assert await saw(story, other, 10) == 1
+        done.set()
+
+
+async def test_a_pass_has_bounds_and_the_next_one_continues(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A certificate of many monitors, some of which fail, is told in several passes."""
+    monkeypatch.setattr(certificate_teller, "DECISIONS_MOST", 2)
+    monkeypatch.setattr(certificate_teller, "BATCH_MOST", 3)
+    teller, beats = teller_of(story), list[int]()
+    teller.beat = lambda: beats.append(1)
+    for number in range(5):
+        one = await story.world.monitor(name=f"Shop {number}", warn_certificate_days=21)
+        await saw(story, one, 10)
+    title = outage_text.certificate_title
+
+    def fail(name: str, ends_at: Instant, now: Instant) -> str:
+        if name in ("Shop 0", "Shop 1"):
+            raise RuntimeError("broken")
+        return title(name, ends_at, now)
+
+    monkeypatch.setattr(tell_certificate, "certificate_title", fail)
+    assert [await teller.pass_once() for _ in range(3)] == [0, 2, 1]
+    assert len(beats) >= 5
+    monkeypatch.setattr(certificate_teller, "PAGES_MOST", 1)
+    monkeypatch.undo()
+    assert sum([await teller.pass_once() for _ in range(3)]) == 2
 
 
 async def test_a_plain_answer_does_not_hide_a_certificate(story: Story) -> None:

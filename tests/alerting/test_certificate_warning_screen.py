@@ -2,7 +2,7 @@
 
 import pytest
 
-from leadline.storage.core.instant import DAY, HOUR, Instant
+from leadline.storage.core.instant import DAY, EARLIEST, HOUR, LATEST, SECOND, Instant
 from leadline.storage.monitors.rows import CertificateReport, MonitorRow
 from leadline.storage.monitors.tables.certificates import record_certificates
 from tests.conftest import FROZEN_NOW
@@ -34,7 +34,7 @@ def figure(page: str) -> str:
 async def test_the_screen_shows_the_days_left_or_why_they_are_withheld(api: Api) -> None:
     row = await api.new_monitor(name="Shop", target="https://shop.example/")
     path = f"/monitors/{row.uid}"
-    assert "No handshake since the last edit" in figure(await page_of(api, path))
+    assert "No certificate reported since the last edit" in figure(await page_of(api, path))
     await saw(api, row, 10 * DAY + HOUR)
     shown = figure(await page_of(api, path))
     assert "10\u202fdays" in shown
@@ -60,6 +60,25 @@ async def test_checks_without_tls_need_a_figure_only_with_the_setting(
 async def test_the_days_left_are_whole(api: Api, left_us: int, text: str) -> None:
     row = await api.new_monitor(name="Shop", target="https://shop.example/")
     await saw(api, row, left_us)
+    assert text in figure(await page_of(api, f"/monitors/{row.uid}"))
+
+
+@pytest.mark.parametrize(
+    ("end", "zone", "text"),
+    [
+        (Instant(LATEST // SECOND * SECOND), "Europe/Berlin", "31 December 23:59 9999"),
+        (EARLIEST, "America/New_York", "1 January 00:00 1"),
+    ],
+)
+async def test_a_target_can_choose_any_end_for_a_user_in_any_zone(
+    api: Api, end: Instant, zone: str, text: str
+) -> None:
+    row = await api.new_monitor(
+        name="Shop", target="https://shop.example/", warn_certificate_days=21
+    )
+    await saw(api, row, end - FROZEN_NOW)
+    async with api.pool.transaction("choose") as tx:
+        await tx.execute("update users set time_zone = %(zone)s", zone=zone)
     assert text in figure(await page_of(api, f"/monitors/{row.uid}"))
 
 

@@ -3,6 +3,8 @@
 import pytest
 
 from leadline.daemon.loops.mailers import slow_teller
+from leadline.daemon.loops.mailers.warning_teller import WarningTeller
+from leadline.daemon.process.children import Beating
 from leadline.storage.alerting.tables.slow_warnings import RESULTS_MOST
 from leadline.storage.alerting.transactions.tell_slow import SlowDecision, SlowOutcome, tell_slow
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
@@ -149,6 +151,22 @@ async def test_a_mute_holds_back_no_end_and_no_other_monitor(
         patch.setattr(slow_teller, "tell_slow", busy)
         assert await teller.pass_once() == 2
     assert await teller.pass_once() == 1
+
+
+async def test_a_pass_stores_some_changes_and_the_next_one_the_others(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_teller, "CHANGES_MOST", 2)
+    teller, beats = WarningTeller(story.world.pool, lambda: story.world.now), list[int]()
+    assert isinstance(teller, Beating)
+    teller.beat_with(lambda: beats.append(1))
+    given = {"slow_above_ms": 500, "slow_runs": 1, "interval_seconds": 3_600}
+    for number in range(5):
+        await checked(story, await story.world.monitor(name=f"Shop {number}", **given), 600)
+    assert [await teller.pass_once() for _ in range(4)] == [2, 2, 1, 0]
+    await execute(story, "update monitors set slow_above_ms = 0")
+    assert [await teller.pass_once() for _ in range(4)] == [2, 2, 1, 0]
+    assert len(beats) >= 10
 
 
 async def test_another_threshold_starts_a_new_streak(story: Story) -> None:

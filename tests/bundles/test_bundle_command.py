@@ -108,6 +108,14 @@ def test_the_exit_code_of_a_plan_states_owners_before_other_changes(
     assert "prefer" not in server.asked[0].headers
 
 
+def test_a_plan_says_in_words_that_a_webhook_is_deleted(server: Server, file: str) -> None:
+    gone = {"kind": "webhook", "uid": "deploy", "action": "orphan"}
+    fields = [{"name": "deleted", "from": False, "to": True}]
+    server.says[PLAN] = http(plan_of({**gone, "fields": fields}))
+    result = call(server, "bundle", "plan", file)
+    assert "webhook deploy\n    deleted with its waiting deliveries\n" in result.stdout
+
+
 def test_name_and_takeover_are_sent(server: Server, file: str) -> None:
     key = f"POST /api/v1/projects/{PROJECT}/bundle/plan?name=jobs.v2&take_over=true"
     server.says[key] = http(plan_of())

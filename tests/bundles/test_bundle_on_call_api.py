@@ -315,7 +315,7 @@ async def test_a_name_of_several_objects_is_refused(api: Api) -> None:
         await call(api, "POST", f"/projects/{api.project}/notification-channels", body, 201)
     one = {"name": "Ops", "type": "ntfy", "config": {"topic": "a"}}
     refused = await ask(api, "plan", bundle(channels={"ops": one}), 409)
-    assert refused["error"].startswith("channels.ops: 'Ops' is the name of 2 objects")
+    assert refused["error"].startswith("channels.ops: the name 'Ops' is that of 2 objects")
     both = await export(api)
     assert set(both["channels"]) == {"ops", "ops-2"}
     assert await applied(api, both) == {"ops": "unchanged", "ops-2": "unchanged"}

@@ -113,8 +113,8 @@ async def test_an_old_plan_is_not_applied(api: Api) -> None:
     assert status == 400
     # The new plan needs its confirmation.
     new = revision(page)
-    assert 'name="removed" value="1"' in page
-    status, page = await send(api, act="apply", bundle=TYPED, revision=new, removed="1")
+    assert 'name="disabled" value="1"' in page
+    status, page = await send(api, act="apply", bundle=TYPED, revision=new, disabled="1")
     assert status == 400
     assert "Confirm that 1 object will be disabled." in page
     assert [one["enabled"] for one in await listed(api)] == [True, True]
@@ -432,7 +432,7 @@ async def test_on_call_objects_are_shown_as_managed_and_stay_as_orphans(api: Api
     page = await planned(api, empty)
     assert "Plan: 1 to leave to people" in page
     assert "no longer in the bundle; people edit it" in page
-    assert 'name="removed" value="0"' in page
+    assert 'name="disabled" value="0"' in page
     await send(api, act="apply", bundle=empty, revision=revision(page))
     page = await seen(api, f"{home}/channels?show=edit&uid={channel['id']}")
     assert "No longer in the bundle default." in page

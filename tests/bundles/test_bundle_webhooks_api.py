@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from leadline.probes.senders.webhook import secret_from
+from leadline.storage.engine.pools import Tx
 from leadline.storage.notifications.tables import webhooks as table
 from tests.bundles.test_bundle_background_api import ASYNC, operation, runner
 from tests.bundles.test_bundle_on_call_api import bundle
@@ -121,6 +122,20 @@ async def test_a_webhook_comes_changes_and_is_deleted(api: Api) -> None:
 OTHER = {"secret_ref": "other"}
 
 
+async def test_a_webhook_that_another_process_deleted_leaves_no_mark(api: Api) -> None:
+    await secrets(api)
+    await apply(api, bundle(webhooks={"deploy": DEPLOY, "stays": DEPLOY}))
+    (first, second) = await listed(api)
+
+    async def delete(tx: Tx) -> None:
+        # A process of the previous release knows no bundle of a webhook.
+        await tx.execute("delete from webhooks where uid = %(uid)s", uid=first["id"])
+
+    await api.pool.transact("delete", delete)
+    assert await apply(api, bundle(webhooks={"stays": DEPLOY})) == {"stays": "unchanged"}
+    assert await api.rows("select uid::text from bundle_objects") == [(second["id"],)]
+
+
 async def test_only_an_administrator_of_the_organization_changes_webhooks(api: Api) -> None:
     await secrets(api)
     document = bundle(webhooks={"deploy": DEPLOY})
@@ -140,6 +155,21 @@ async def test_only_an_administrator_of_the_organization_changes_webhooks(api: A
     assert mine == {"format": 1, "organization": "acme", "project": "shop", "monitors": {}}
     assert await apply(api, {**mine, "format": 3}) == {}
     assert len(await listed(api)) == 1
+
+
+async def test_a_refusal_of_others_tells_nothing_about_webhooks(api: Api) -> None:
+    await secrets(api)
+    await make(api, api.project)
+    two = "https://two.example.org/"
+    for _ in range(2):
+        await make(api, api.project, url=two)
+    await apply(api, bundle(webhooks={"mine": {**DEPLOY, "url": "https://mine.example.org/"}}))
+    for url in (URL, two, "https://mine.example.org/", "https://none.example.org/"):
+        for entry in ({"url": url}, {"url": url, "secret_ref": "signing", "enabled": False}):
+            for uid in ("deploy", "mine"):
+                document = bundle(webhooks={uid: entry})
+                answer = await ask(api, "plan", document, 400, "?name=other")
+                assert answer["error"].startswith(SAID.replace("deploy", uid))
 
 
 @pytest.mark.parametrize(
@@ -245,13 +275,54 @@ async def test_a_webhook_of_people_is_taken_over_and_keeps_its_own_secret(api: A
     await call(api, "DELETE", f"/webhooks/{made['id']}", None, 204, who=WHO)
 
 
+async def test_an_export_without_a_secret_names_the_entry_in_an_empty_project(api: Api) -> None:
+    mill = api.projects["acme/mill"][1]
+    await secrets(api, mill)
+    await make(api, api.project)
+    desk = {"type": "slack", "name": "Desk", "config": {"url": URL}}
+    await call(api, "POST", f"/projects/{api.project}/notification-channels", desk, 201)
+    document = {**await exported(api), "project": "mill"}
+    path = f"/projects/{mill}/bundle"
+    for section, field in (("channels", "config"), ("webhooks", "secret_ref")):
+        ((uid, _),) = document[section].items()
+        answer = await call(api, "POST", f"{path}/apply", document, 400, who=WHO)
+        assert answer["error"].startswith(f"{section}.{uid}.{field}"), answer
+        if section == "channels":
+            del document[section]
+    document["webhooks"]["hook-example-org"]["secret_ref"] = "signing"
+    await call(api, "POST", f"{path}/apply", document, who=WHO)
+    assert (await call(api, "GET", path, who=WHO))["webhooks"] == document["webhooks"]
+
+
 async def test_it_is_open_which_of_two_webhooks_an_entry_means(api: Api) -> None:
     await secrets(api)
     await make(api, api.project)
     await make(api, api.project)
     answer = await plan(api, bundle(webhooks={"deploy": DEPLOY}), TAKE, 409)
     assert answer["error"].startswith("webhooks.deploy: ")
-    assert "is the name of 2 objects" in answer["error"]
+    assert "the URL is that of 2 objects" in answer["error"]
+
+
+async def test_a_refusal_has_no_url(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    await secrets(api)
+    await make(api, api.project)
+    await make(api, api.project)
+    document = bundle(webhooks={"deploy": DEPLOY})
+    said = [await plan(api, document, status=409)]
+    path = f"/api/v1/projects/{api.project}/bundle/apply"
+    begun = await (await api.ask(WHO, "POST", path, document, headers=ASYNC)).get_json()
+    await runner(api).pass_once()
+    said.append(await operation(api, begun["id"], WHO))
+    assert said[1]["state"] == "failed"
+    page = await api.ask("editor", "GET", f"/projects/{api.project}/bundle")
+    said.append(await page.get_data(as_text=True))
+    assert "The last application failed" in said[2]
+    said += await api.rows("select error from operations")
+    assert "the URL is that of 2 objects" in str(said[-1])
+    assert "-31" not in str(said)
+    assert "hook.example" not in str(said)
+    assert "-31" not in caplog.text
 
 
 async def test_a_secret_that_signs_is_not_deleted_and_renamed_with_its_webhook(api: Api) -> None:
@@ -302,6 +373,8 @@ async def test_the_screens_say_who_manages_a_webhook(api: Api) -> None:
     assert "managed by a bundle" in page
     assert 'value="disable"' not in page
     assert "show=delete" not in page
+    # Beside the button of the row, the menu would contain only the same button.
+    assert '<details class="menu end phone-only">' in page
     (made,) = await listed(api)
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     data = f"act=delete&uid={made['id']}".encode()
@@ -328,14 +401,17 @@ async def test_the_screen_confirms_a_deletion(api: Api) -> None:
     page = await send(act="plan", bundle=text)
     assert "Plan: 1 to delete" in page
     assert "1 webhook will be deleted, because the bundle no longer contains it" in page
+    assert "<td>no longer in the bundle; will be deleted with its waiting deliveries</td>" in page
     text = json.dumps(bundle(monitors={}, webhooks={}))
     page = await send(act="plan", bundle=text)
+    # A process of the previous release reads this field too.
+    assert 'name="disabled" value="2"' in page
     assert "Plan: 1 to disable, 1 to delete" in page
     (shown,) = re.findall('name="revision" value="([0-9a-f]+)"', page)
-    page = await send(act="apply", bundle=text, revision=shown, removed="2")
+    page = await send(act="apply", bundle=text, revision=shown, disabled="2")
     assert "Confirm that 1 object will be disabled and 1 webhook deleted." in page
     assert len(await listed(api)) == 1
-    page = await send(act="apply", bundle=text, revision=shown, removed="2", allow="on")
+    page = await send(act="apply", bundle=text, revision=shown, disabled="2", allow="on")
     assert "Applied: 1 disabled, 1 deleted" in page
     assert await listed(api) == []
 

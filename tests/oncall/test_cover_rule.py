@@ -98,6 +98,7 @@ def test_requests_name_a_duty_that_is_not_over() -> None:
         (replace(cover, wanted=1), 0, "wanted_id"),
         (cover, 3 * DAY, "ends_at"),
         (replace(cover, in_return=CoverSpan(Instant(0), Instant(1))), DAY, "return_ends_at"),
+        (replace(cover, in_return=CoverSpan(Instant(0), Instant(DAY))), DAY, "return_ends_at"),
         (replace(cover, in_return=cover.span), 0, "return_starts_at"),
     ):
         fault = fault_of(wrong, Instant(now))

@@ -97,7 +97,12 @@ async def test_owners_list_and_remove_subscribers(api: Api) -> None:
     mail, hook = await call(api, "GET", path, who="org_admin")
     assert mail["email"] == ADA
     assert hook["url"] == "https://example.com/hook"
-    assert "confirmed_at" not in mail
+    assert not {"confirmed_at", "bounces", "suspended_at"} & set(mail)
+    await rows(api, "update subscribers set bounces = 2 where kind = 'mail' returning id")
+    assert [one.get("bounces") for one in await call(api, "GET", path, who="org_admin")] == [
+        2,
+        None,
+    ]
     assert mail["status_page_id"] == page["id"]
     assert not {"token", "token_ciphertext", "token_hash"} & set(mail)
     (token, _) = await tokens(api)

@@ -1,6 +1,6 @@
 """Notifier of certificates that end soon: begins and ends their warnings.
 
-The database returns only the monitors whose warning changes, or waits for the end of a silence.
+The database returns the monitors with a certificate that ends soon, and those with a warning.
 """
 
 import logging
@@ -24,29 +24,51 @@ from ....storage.engine.pools import Pool
 
 log = logging.getLogger("leadline.certificate_teller")
 
+# Monitors that one statement reads, statements of a pass, and warnings that it decides.
 BATCH_MOST: Final = 100
+PAGES_MOST: Final = 20
+DECISIONS_MOST: Final = 200
+
+_START: Final = MonitorKey((0, 0))
 
 
 class CertificateTeller:
     def __init__(self, pool: Pool, clock: Callable[[], Instant]) -> None:
         self._pool = pool
         self._clock = clock
+        self._after = _START
+        # For the watchdog, within a pass.
+        self.beat: Callable[[], None] = lambda: None
         self.told: Counter[CertificateOutcome] = Counter()
 
     async def pass_once(self) -> int:
-        """Begins and ends the warnings that are due; returns their number."""
-        now, after, changes = self._clock(), MonitorKey((0, 0)), 0
-        while True:
+        """Begins and ends the warnings that are due; returns their number.
+
+        A pass has bounds, and the next one continues after it. So a certificate of thousands of
+        monitors delays no other warning for long, and no failing monitor stops those after it.
+        """
+        now, changes, decisions = self._clock(), 0, 0
+        for _ in range(PAGES_MOST):
             async with self._pool.statement("certificate_candidates") as tx:
-                batch = await select_candidates(tx, after, now, BATCH_MOST)
+                batch = await select_candidates(tx, self._after, now, BATCH_MOST)
             if not batch:
-                return changes
-            waiting = await self._quiet([one.key for one in batch if one.since is None])
-            for one in batch:
-                if one.key not in waiting:
-                    changes += await self._decide(one.key)
+                self._after = _START
+                break
+            due = [one for one in batch if one.is_due(now)]
+            waiting = await self._quiet([one.key for one in due if one.since is None])
+            for one in due:
+                if one.key in waiting:
+                    continue
+                if decisions == DECISIONS_MOST:
+                    return changes
+                changes += await self._decide(one.key)
+                decisions += 1
+                self._after = one.key
+                self.beat()
+            self._after = batch[-1].key
+            self.beat()
             await trio.lowlevel.checkpoint()
-            after = batch[-1].key
+        return changes
 
     async def _quiet(self, begins: Sequence[MonitorKey]) -> set[MonitorKey]:
         """Returns the monitors that must not begin a warning, in one read for all of them."""

@@ -6,7 +6,7 @@ processes can run it: the lock of the monitor's state decides which one stores a
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -27,6 +27,8 @@ log = logging.getLogger("leadline.slow_teller")
 
 # Monitors whose results one statement reads. Following them blocks the event loop meanwhile.
 BATCH_MOST: Final = 100
+# Changes that a pass stores. The next one decides about the others again.
+CHANGES_MOST: Final = 200
 # Without a known state, for example after a start, results of this time count, or those of one more
 # interval than a warning takes. Older ones are ignored.
 LOOKBACK_US: Final = DAY
@@ -42,10 +44,14 @@ class SlowTeller:
         # State of each monitor as of its newest result, to continue from.
         self._states: dict[MonitorKey, SlowState] = {}
         self.told: Counter[SlowOutcome] = Counter()
+        self._left = CHANGES_MOST
+        # For the watchdog, within a pass.
+        self.beat: Callable[[], None] = lambda: None
 
     async def pass_once(self) -> int:
         """Follows the results since the last pass; returns the number of changes."""
         known = set[MonitorKey]()
+        self._left = CHANGES_MOST
 
         async def follow_known(batch: Sequence[WatchedMonitor]) -> int:
             known.update(one.key for one in batch)
@@ -66,6 +72,7 @@ class SlowTeller:
             if not batch:
                 return changes
             changes += await handle(batch)
+            self.beat()
             await trio.lowlevel.checkpoint()
             after = batch[-1].key
 
@@ -73,6 +80,8 @@ class SlowTeller:
         """Ends the warnings of monitors whose threshold was removed."""
         changes = 0
         for one in batch:
+            if not self._left:
+                break
             assert one.seen is not None, "the warning is stored"
             before = (one.seen, one.since)
             decision = SlowDecision(one.key, before, SlowState(one.seen), 0, None)
@@ -97,9 +106,11 @@ class SlowTeller:
                 self._states[one.key] = replace(after, streak=one.runs - 1, since=state.since)
                 stored = (one.seen, one.since)
                 decided.append(SlowDecision(one.key, stored, after, one.above_ms, changes[-1]))
-        return await self._store_allowed(decided)
+        return await self._store_allowed(decided, before)
 
-    async def _store_allowed(self, decided: Sequence[SlowDecision]) -> int:
+    async def _store_allowed(
+        self, decided: Sequence[SlowDecision], before: Mapping[MonitorKey, SlowState]
+    ) -> int:
         """Stores the ends, and the begins of monitors that may warn; returns their number."""
         if not decided:
             return 0
@@ -108,7 +119,12 @@ class SlowTeller:
             waiting = await select_quiet(tx, begins)
         count = 0
         for change in decided:
-            if change.key not in waiting and await self._store(change):
+            if change.key in waiting:
+                continue
+            if not self._left:
+                # The next pass reads the same results.
+                self._states[change.key] = before[change.key]
+            elif await self._store(change):
                 count += 1
                 # The next pass continues from the stored state.
                 self._states.pop(change.key, None)
@@ -143,5 +159,9 @@ class SlowTeller:
         except Exception:
             log.exception("slow warning failed", extra={"org": org, "monitor": monitor})
             return 0
+        finally:
+            self.beat()
         self.told[told] += 1
-        return int(told is not SlowOutcome.LATER)
+        is_stored = told is not SlowOutcome.LATER
+        self._left -= is_stored
+        return int(is_stored)

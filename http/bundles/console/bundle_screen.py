@@ -262,7 +262,8 @@ async def _submit(ask: Request, verb: str, form: BundleForm, text: Text) -> Resp
             ask, form, shown=preview_of(source.path, (await plan_of(ask, bundle, source)).changes)
         )
     expected = replace(source, revision=value_of(ask, "revision") or _NO_PLAN)
-    removed = whole_number("removed", value_of(ask, "removed") or "0")
+    # A form of the previous release counts in the same field.
+    removed = whole_number("disabled", value_of(ask, "disabled") or "0")
     if removed and value_of(ask, "allow") == "":
         shown = preview_of(source.path, (await plan_of(ask, bundle, source)).changes)
         error = f"Confirm that {shown.removal}."

@@ -92,6 +92,6 @@ def certificate_text(
         return ""
     warned = f"Certificate warning since {dated(since, now)}"
     if certificate is None or certificate.ends_at is None:
-        return f"{warned}: no check has seen a certificate since the last edit."
+        return f"{warned}: no certificate was reported since the last edit."
     is_over = certificate.ends_at <= now
     return f"{warned}: it expire{'d' if is_over else 's'} {moment(certificate.ends_at, now).text}."

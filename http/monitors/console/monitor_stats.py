@@ -16,7 +16,7 @@ from ...ui.formatting import NOTHING as DASH
 _NOT_MEASURED = "No data: not measured"
 _UNKNOWN = {
     CertificateUnknown.NO_TLS: "The checks use no TLS",
-    CertificateUnknown.NOT_SEEN: "No handshake since the last edit",
+    CertificateUnknown.NOT_SEEN: "No certificate reported since the last edit",
 }
 # Time from the creation of a monitor to its first sealed results.
 FIRST_FIGURE_US = 4 * MINUTE

@@ -1,6 +1,6 @@
 """Bundle marks of objects without such columns in their own table.
 
-They are the settings of a project, and its maintenance series.
+They are the settings of a project, its maintenance series, status pages and webhooks.
 """
 
 from uuid import UUID

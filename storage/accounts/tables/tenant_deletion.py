@@ -123,6 +123,21 @@ with old as materialized (
 delete from deleted_monitors d using old where d.org = old.org and d.id = old.id
 returning d.org, d.id
 """
+_LOCK_PAGES = """
+select id from status_pages
+where org = %(org)s and (%(project)s::int is null or project = %(project)s) order by id for update
+"""
+# The settlement of deliveries locks destinations by id; a cascade would lock them in another order.
+_LOCK_DESTINATIONS = """
+select d.id from destinations d
+  left join subscribers s on s.org = d.org and s.id = d.subscriber
+  left join webhooks w on w.org = d.org and w.id = d.webhook
+  left join notification_channels c on c.org = d.org and c.id = d.channel
+  left join status_pages g on g.org = d.org and g.id in (d.page, s.page)
+where d.org = %(org)s
+  and (%(project)s::int is null or coalesce(w.project, c.project, g.project) = %(project)s)
+order by d.id for update of d
+"""
 _DELETE_MEMBERSHIPS = "delete from memberships where org = %(org)s"
 _DELETE_TOKENS = "delete from api_tokens where org = %(org)s"
 _DELETE_PAGES = "delete from status_pages where org = %(org)s"
@@ -250,9 +265,17 @@ async def delete_archive(tx: Tx, org: int, project: int, most: int) -> list[Moni
     return [MonitorKey((org, monitor)) for org, monitor in rows]
 
 
+async def lock_destinations(tx: Tx, org: int, project: int | None) -> None:
+    """Locks the pages of a project or organization, then all destinations, before a deletion."""
+    tx.lock_rank(LockRank.PAGE, "pages that are deleted with their tenant")
+    await tx.rows(_LOCK_PAGES, org=org, project=project)
+    tx.lock_rank(LockRank.OUTBOX, "destinations that are deleted with their tenant")
+    await tx.rows(_LOCK_DESTINATIONS, org=org, project=project)
+
+
 async def delete_what_stays_within(tx: Tx, org: int) -> None:
     """Deletes the remaining rows of an organization without projects."""
+    await lock_destinations(tx, org, None)
     await tx.execute(_DELETE_MEMBERSHIPS, org=org)
     await tx.execute(_DELETE_TOKENS, org=org)
-    tx.lock_rank(LockRank.PAGE, "an organization's pages that go with it")
     await tx.execute(_DELETE_PAGES, org=org)

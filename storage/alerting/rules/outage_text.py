@@ -43,7 +43,7 @@ def certificate_ended_title(name: str) -> str:
 def certificate_text(ends_at: Instant, seen_at: Instant, days: int) -> str:
     return (
         f"The certificate expires at {_minute(ends_at)}. A check saw it at {_minute(seen_at)}."
-        f" The warning begins {days} days before the end."
+        f" The warning begins {days} day{'s' if days > 1 else ''} before the end."
     )
 
 

@@ -6,9 +6,9 @@ from uuid_utils.compat import uuid7
 
 from ...core.key import MonitorKey
 from ...engine.pools import Tx
-from ..queries.certificate_warnings import CertificateCandidate, select_candidate
+from ...monitors.rules.certificate import SeenCertificate
+from ..queries.certificate_warnings import select_candidate
 from ..queries.quiet_monitors import select_quiet
-from ..rules.certificate_warning import begins, ends
 from ..rules.outage_text import (
     certificate_ended_title,
     certificate_text,
@@ -36,15 +36,13 @@ async def tell_certificate(tx: Tx, key: MonitorKey) -> CertificateOutcome:
     one = await select_candidate(tx, key)
     if subject is None or one is None:
         return CertificateOutcome.LATER
-    if one.since is not None:
-        if not ends(one.watched, tx.now):
-            return CertificateOutcome.LATER
-        await _end(tx, subject, _why_ended(one))
-        return CertificateOutcome.ENDED
-    seen = one.watched.certificate
-    if seen is None or not subject.enabled or not begins(one.watched, tx.now):
+    if not one.is_due(tx.now):
         return CertificateOutcome.LATER
-    if await select_quiet(tx, [key]):
+    seen = one.watched(tx.now).certificate
+    if one.since is not None:
+        await _end(tx, subject, _why_ended(one.days, seen))
+        return CertificateOutcome.ENDED
+    if seen is None or await select_quiet(tx, [key]):
         return CertificateOutcome.LATER
     thread = uuid7()
     await open_warning(tx, key, tx.now, thread)
@@ -54,11 +52,10 @@ async def tell_certificate(tx: Tx, key: MonitorKey) -> CertificateOutcome:
     return CertificateOutcome.BEGAN
 
 
-def _why_ended(one: CertificateCandidate) -> str:
-    if not one.days:
+def _why_ended(days: int, seen: SeenCertificate | None) -> str:
+    if not days:
         return TURNED_OFF
-    seen = one.watched.certificate
-    return NO_TLS if seen is None else certificate_text(seen.ends_at, seen.seen_at, one.days)
+    return NO_TLS if seen is None else certificate_text(seen.ends_at, seen.seen_at, days)
 
 
 async def end_of_deleted(tx: Tx, subject: LockedMonitor) -> None:

@@ -197,15 +197,21 @@ def match_named(
     for name, uids in wanted.items():
         free = [one for one in rows if one.name == name and not one.managed_by]
         if free and len(free) != len(uids):
-            rule = f"{name[:64]!r} is the name of {len(free)} objects: give them different names"
+            called = _called(section, name)
+            rule = f"{called} is that of {len(free)} objects: make it different for each"
             raise Refused(CONFLICT, f"{section}.{uids[0]}", rule)
         others = [one for one in rows if one.name == name and one.managed_by not in ("", provider)]
         if not free and others:
             whose = f"{others[0].managed_by}, as {others[0].bundle_uid}"
-            rule = f"the name {name[:64]!r} is taken by {whose}"
+            rule = f"{_called(section, name)} is taken by {whose}"
             raise Refused(CONFLICT, f"{section}.{uids[0]}", rule)
         found.update(zip(uids, free, strict=False))
     return found
+
+
+def _called(section: str, name: str) -> str:
+    """Returns the name for an error. Editors read errors, and a URL can contain a credential."""
+    return "the URL" if section == "webhooks" else f"the name {name[:64]!r}"
 
 
 def left_out(

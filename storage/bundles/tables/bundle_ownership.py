@@ -41,6 +41,11 @@ _FORGET: Final = """
 delete from bundle_objects
 where org = %(org)s and project = %(project)s and kind = %(kind)s and uid = any(%(uids)s)
 """
+_FORGET_WEBHOOKS: Final = """
+delete from bundle_objects b
+where b.org = %(org)s and b.project = %(project)s and b.kind = 'webhook'
+  and not exists (select from webhooks w where w.org = b.org and w.uid = b.uid)
+"""
 _RELEASE: Final = """
 with held as (
   select org, id from {table} where managed_by = %(provider)s{only}
@@ -100,6 +105,11 @@ async def forget_marks(tx: Tx, kind: Kind, project: ProjectKey, uids: Collection
     """Deletes the marks of objects that are gone."""
     org, key = project
     await tx.execute(_FORGET, org=org, project=key, kind=kind, uids=list(uids))
+
+
+async def forget_webhooks(tx: Tx, project: ProjectKey) -> None:
+    """Deletes the marks of webhooks that are gone, also of those that people deleted."""
+    await tx.execute(_FORGET_WEBHOOKS, org=project[0], project=project[1])
 
 
 async def mark_hours(tx: Tx, org: int, stated: Mapping[UUID, bool]) -> None:

@@ -3,8 +3,9 @@
 The objects of the project become those of the bundle, in the sections that it states. Objects that
 its file no longer names become orphans.
 
-Invariant: a second application changes no data. No object is deleted or moved to another project. A
-plan is an application that is rolled back, so it reports exactly the changes.
+Invariant: a second application changes no data. No object moves to another project. A webhook that
+its file no longer names is deleted, and no other object is. A plan is an application that is rolled
+back, so it reports exactly the changes.
 
 Locks:
     An application locks existing objects first, in the common order, and rows that schedulers and

@@ -18,7 +18,6 @@ from ...accounts.queries.object_marks import select_marks
 from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import AccessDecision, Principal, Scope, may
 from ...accounts.transactions.object_marks import WEBHOOK
-from ...core.key import WebhookKey
 from ...core.refusal import Refused
 from ...engine.pools import Conflicted, Tx
 from ...monitors.transactions.write_batch import MonitorWriteBatch
@@ -32,7 +31,7 @@ from ..rows import ObjectRow
 from ..rules.bundle import Bundle
 from ..rules.bundle_diff import BundleAction, BundleChange
 from ..rules.bundle_owner import exported_named, is_left, match_named
-from ..tables.bundle_ownership import ensure_marks, forget_marks
+from ..tables.bundle_ownership import ensure_marks, forget_webhooks
 from .bundle_context import ApplySource, BundleContext, EntryContext
 from .compared_section import (
     ComparedSection,
@@ -62,7 +61,7 @@ class WantedWebhooks:
 
 async def export_webhooks(tx: Tx, who: Principal, home: ProjectRow) -> dict[str, Any]:
     """Returns the webhooks of a project as in a bundle; empty if the principal may not read it."""
-    if may(who, EDIT, Scope(home.org)) is not AccessDecision.ALLOWED:
+    if not _may_edit(who, home):
         return {}
     # The host gives the uid: the path of a URL can be confidential.
     rows = [
@@ -71,6 +70,10 @@ async def export_webhooks(tx: Tx, who: Principal, home: ProjectRow) -> dict[str,
     ]
     found = exported_named(rows, "webhook")
     return {uid: brief(row.settings, WEBHOOK_DEFAULTS) for uid, row in found.items()}
+
+
+def _may_edit(who: Principal, home: ProjectRow) -> bool:
+    return may(who, EDIT, Scope(home.org)) is AccessDecision.ALLOWED
 
 
 async def _select(tx: Tx, home: ProjectRow) -> list[ObjectRow]:
@@ -99,6 +102,10 @@ async def compare_webhooks(
         return WantedWebhooks(ComparedSection("webhooks", {}, {}, {}))
     entries, home = bundle.webhooks, place.home
     rows = await _select(tx, home)
+    if not _may_edit(applied.inviter or applied.principal, home):
+        # Others learn nothing about webhooks that their bundle does not manage.
+        mine = [row for row in rows if row.managed_by == applied.provider]
+        rows = [row for row in mine if not is_left(row, applied)]
     names = {uid: entry.url for uid, entry in entries.items()}
     standing = match_named("webhooks", rows, names, applied.provider)
     drafts = {
@@ -157,14 +164,14 @@ async def write_webhooks(
 
     order = list(section.acts)
     await write_section(tx, home.org, section, order, put, wanted.ids, applied, is_plan=is_plan)
-    if is_plan or not section.orphans:
+    if is_plan:
         return
-    gone = list(section.orphans.values())
-    await forget_marks(tx, WEBHOOK, home.key, [row.uid for row in gone])
+    gone = [row.id for row in section.orphans.values()]
 
     async def delete(late: Tx) -> None:
-        for row in gone:
-            await webhooks.delete_webhook(late, WebhookKey((home.org, row.id)))
+        if gone:
+            await webhooks.delete_webhooks(late, home.org, gone)
+        await forget_webhooks(late, home.key)
 
     # The events of incidents wait for the destinations that it deletes.
     together.late(delete)

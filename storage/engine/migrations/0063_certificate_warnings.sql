@@ -2,15 +2,15 @@
 alter table monitors add column warn_certificate_days integer not null default 0;
 create index monitors_warn_certificate on monitors (org, id) where warn_certificate_days > 0;
 
--- Certificates that the checks of a revision saw lately, as JSON [[end, last seen], …] in µs since the
--- epoch. `ends_at` and `seen_at` repeat the one that counts. Without any, the checks use no TLS.
+-- What the checks of a revision saw lately, as JSON [[end, last seen], …] in µs since the epoch. The end
+-- of checks without TLS is null. A certificate counts for `window_us`. `ends_at` is the first end.
 create table monitor_certificates (
   org integer not null,
   monitor integer not null,
   revision integer not null,
+  window_us bigint not null,
   seen jsonb not null,
   ends_at timestamptz,
-  seen_at timestamptz,
   primary key (org, monitor),
   foreign key (org, monitor) references monitors (org, id) on delete cascade
 );

@@ -27,8 +27,9 @@ from notification_channels c join projects p on p.org = c.org and p.id = c.proje
 """
 # Channels of people and of their contact methods are no channels of the API.
 _BY_UID = f"select {_COLUMNS} {_FROM} where c.uid = %(uid)s and c.person is null"
-# The lock prevents lost updates, and new references to a channel that is being deleted.
-_LOCK = f"{_BY_UID} for update of c"
+# The lock prevents lost updates. Events of incidents and new references wait for a deletion only.
+_LOCK = f"{_BY_UID} for no key update of c"
+_LOCK_TO_DELETE = f"{_BY_UID} for update of c"
 _BY_KEY = f"""
 select {_COLUMNS} {_FROM}
   join unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id) on c.org = t.org and c.id = t.id
@@ -99,9 +100,9 @@ on conflict do nothing
 """
 
 
-async def lock_channel(tx: Tx, uid: UUID) -> ChannelRow | None:
+async def lock_channel(tx: Tx, uid: UUID, *, to_delete: bool = False) -> ChannelRow | None:
     tx.lock_rank(LockRank.CHANNEL, "a channel that changes")
-    return await tx.one(ChannelRow, _LOCK, uid=uid)
+    return await tx.one(ChannelRow, _LOCK_TO_DELETE if to_delete else _LOCK, uid=uid)
 
 
 async def select_channels_by_key(tx: Tx, keys: Sequence[ChannelKey]) -> list[ChannelRow]:

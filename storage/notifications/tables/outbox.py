@@ -45,13 +45,16 @@ select d.id from destinations d join webhooks w on w.org = d.org and w.id = d.we
 where w.org = %(org)s and w.enabled and (w.project is null or w.project = %(project)s)
 order by d.id for key share of d
 """
-# A row without an id: a webhook has no destination yet.
-_HELD_WEBHOOKS = f"""
-with held as ({_OF_WEBHOOKS})
-select id from held union all
-select null where exists (select from webhooks w
+_NEW_WEBHOOKS = """
+exists (select from webhooks w
   where w.org = %(org)s and w.enabled and (w.project is null or w.project = %(project)s)
     and not exists (select from destinations d where d.org = w.org and d.webhook = w.id))
+"""
+# A row without an id: a webhook has no destination yet. Then no destination is locked, because a
+# deletion of several webhooks locks them before their destinations.
+_HELD_WEBHOOKS = f"""
+with held as ({_OF_WEBHOOKS.replace("order", f"and not (select {_NEW_WEBHOOKS}) order")})
+select id from held union all select null where {_NEW_WEBHOOKS}
 """
 _OF_CHANNELS = """
 select d.id, d.channel from destinations d

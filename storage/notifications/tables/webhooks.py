@@ -52,7 +52,13 @@ _ENABLE = """
 update webhooks set enabled = %(enabled)s, updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
-_DELETE = "delete from webhooks where org = %(org)s and id = %(id)s"
+_OF_SEVERAL = "org = %(org)s and id = any(%(ids)s::int[])"
+_LOCK_TO_DELETE = f"select id from webhooks where {_OF_SEVERAL} order by id for update"
+_LOCK_DESTINATIONS = """
+select id from destinations where org = %(org)s and webhook = any(%(ids)s::int[])
+order by id for update
+"""
+_DELETE = f"delete from webhooks where {_OF_SEVERAL}"
 
 
 async def lock_webhook(tx: Tx, uid: UUID) -> WebhookRow | None:
@@ -121,5 +127,14 @@ async def sign_with(tx: Tx, row: WebhookRow, secret_ref: str) -> None:
     await tx.execute(_SIGN, **key, secret_ref=secret_ref)
 
 
-async def delete_webhook(tx: Tx, key: WebhookKey) -> None:
-    await tx.execute(_DELETE, org=key[0], id=key[1])
+async def delete_webhooks(tx: Tx, org: int, ids: Sequence[int]) -> None:
+    """Deletes webhooks of an organization with their waiting deliveries.
+
+    Locks: the webhooks by id, then their destinations by id, as writers of events lock both. The
+    cascade would lock the destinations in the order of the webhooks.
+    """
+    given = {"org": org, "ids": list(ids)}
+    await tx.rows(_LOCK_TO_DELETE, **given)
+    tx.lock_rank(LockRank.OUTBOX, "destinations of webhooks that are deleted")
+    await tx.rows(_LOCK_DESTINATIONS, **given)
+    await tx.execute(_DELETE, **given)

@@ -177,7 +177,7 @@ async def delete_channel(tx: Tx, principal: Principal, channel: UUID) -> None:
     Raises: Refused not_found, forbidden, managed_by_file, or in_use if an escalation policy or
         schedule uses it.
     """
-    row = await _lock(tx, principal, channel)
+    row = await _lock(tx, principal, channel, to_delete=True)
     _expect_unmanaged(principal, row)
     if await _is_counted_on(tx, row):
         raise Refused("in_use")
@@ -185,8 +185,11 @@ async def delete_channel(tx: Tx, principal: Principal, channel: UUID) -> None:
     await audit(tx, principal, row.org, "channel.delete", _target(row))
 
 
-async def _lock(tx: Tx, principal: Principal, channel: UUID) -> ChannelRow:
-    return demand_row(principal, EDIT, await channels.lock_channel(tx, channel))
+async def _lock(
+    tx: Tx, principal: Principal, channel: UUID, *, to_delete: bool = False
+) -> ChannelRow:
+    row = await channels.lock_channel(tx, channel, to_delete=to_delete)
+    return demand_row(principal, EDIT, row)
 
 
 def _expect_unmanaged(principal: Principal, row: ChannelRow) -> None:

@@ -12,7 +12,6 @@ from ...accounts.transactions.authorize_tenant_write import (
     lock_project_of,
 )
 from ...accounts.transactions.object_marks import WEBHOOK, expect_unmanaged_object
-from ...core.key import WebhookKey
 from ...core.refusal import Refused, expect
 from ...engine.keyring import CipherContext, Keyring
 from ...engine.pools import Tx
@@ -75,7 +74,7 @@ async def enable_webhook(
 async def delete_webhook(tx: Tx, principal: Principal, webhook: UUID) -> None:
     """Deletes a webhook. Raises: Refused not_found, forbidden, managed_by_file."""
     row = await _lock(tx, principal, webhook)
-    await webhooks.delete_webhook(tx, WebhookKey((row.org, row.id)))
+    await webhooks.delete_webhooks(tx, row.org, [row.id])
     await audit(tx, principal, row.org, "webhook.delete", _target(row))
 
 

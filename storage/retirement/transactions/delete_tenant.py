@@ -188,6 +188,7 @@ async def delete_next(tx: Tx, operation: OperationRow) -> bool:
             await delete_history_of(tx, gone)
             return True
         await operations.end_actions_of_project(tx, org, project)
+        await removals.lock_destinations(tx, org, project)
         await projects.delete_project(tx, org, project)
         done = 1
         if operation.project is not None:

@@ -277,6 +277,20 @@ def test_a_header_value_has_no_outer_whitespace(template: str, value: str) -> No
         assert caught.value.is_secret
 
 
+@pytest.mark.parametrize(
+    ("template", "is_secret"), [("{{secret:key}}{{x}}", True), ("{{x}}{{secret:key}}", False)]
+)
+@pytest.mark.parametrize("value", [" a", "a "])
+def test_the_value_with_the_outer_space_is_the_cause(
+    template: str, is_secret: bool, value: str
+) -> None:
+    """A secret is a fault of the monitor, a value of the target one of the target."""
+    both = Values({"x": value}, {"key": value})
+    with pytest.raises(CannotFill) as caught:
+        fill(read_template(template), both, Context.HEADER)
+    assert caught.value.is_secret == (is_secret == value.startswith(" "))
+
+
 @given(st.text(alphabet="{}secrt:x_-aA ", max_size=30))
 def test_a_template_is_read_completely_or_refused(text: str) -> None:
     try:

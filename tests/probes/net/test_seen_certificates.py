@@ -82,6 +82,16 @@ async def test_a_redirect_to_https_gives_the_certificate_of_its_target(
     assert (days_left(from_plain), days_left(from_tls)) == (40, 40)
 
 
+@pytest.mark.parametrize("scheme", ["https", "http"])
+async def test_a_redirect_to_a_server_that_refuses_gives_no_certificate(
+    scheme: str, prober: Prober, authority: trustme.CA
+) -> None:
+    away = answer(b"", "302 Found", f"Location: {scheme}://{HOST}:1/")
+    async with serving_tls(answering(away), lasting(authority, days=10)) as port:
+        result = await prober.check("http", f"https://{HOST}:{port}/")
+    assert (result.outcome, result.certificate) == (RunOutcome.DOWN, None)
+
+
 async def test_a_check_without_tls_has_none(prober: Prober) -> None:
     async with serving(answering(answer())) as port:
         result = await prober.check("http", f"http://{HOST}:{port}/")
@@ -135,11 +145,54 @@ def test_each_certificate_is_noted_once_in_the_refresh_time(
             noted[der] = now
 
 
-def test_another_revision_is_noted_and_an_earlier_one_is_not() -> None:
+def test_each_revision_is_noted_also_a_lower_one_after_a_restore() -> None:
     seen, der = SeenCertificates[str](), CERTIFICATES[0]
-    for revision in (1, 2, 1, 2):
+    for revision in (1, 2, 2, 1, 2):
         seen.see("shop", revision, result_of(0, der))
-    assert [one.revision for one in seen.take(9)] == [2]
+    assert {one.revision for one in seen.take(9)} == {1, 2}
+    for revision in (1, 1):
+        seen.see("shop", revision, result_of(0, der))
+    assert [one.revision for one in seen.take(9)] == [1]
+
+
+def of_version(der: bytes, number: int) -> bytes:
+    """Returns a certificate that states another version, as OpenSSL accepts it unverified."""
+    version = b"\xa0\x03\x02\x01"
+    assert der.count(version + b"\x02") == 1
+    return der.replace(version + b"\x02", version + bytes([number]))
+
+
+@pytest.mark.parametrize("number", [1, 3, 8, 255])
+def test_a_certificate_of_an_unknown_version_has_an_unknown_end(number: int) -> None:
+    assert end_of(of_version(CERTIFICATES[0], number)) is None
+
+
+@given(
+    st.sampled_from(CERTIFICATES), st.lists(st.tuples(st.integers(0, 899), st.binary()), max_size=3)
+)
+def test_mutated_certificates_have_an_end_or_none(
+    der: bytes, changes: list[tuple[int, bytes]]
+) -> None:
+    for at, put in changes:
+        der = der[:at] + put + der[at + len(put) :]
+    seen = SeenCertificates[str]()
+    seen.see("shop", 1, result_of(0, der))
+    assert [one.ends_at for one in seen.take(9)] == [
+        end for end in [end_of(der)] if end is not None
+    ]
+
+
+def test_an_error_of_the_notes_ends_no_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_der: bytes) -> int:
+        raise RuntimeError("broken")
+
+    seen = SeenCertificates[str]()
+    with monkeypatch.context() as patch:
+        patch.setattr(seen_certificates, "end_of", broken)
+        seen.see("shop", 1, result_of(0, CERTIFICATES[0]))
+    assert len(seen) == 0
+    seen.see("shop", 1, result_of(0, CERTIFICATES[0]))
+    assert len(seen) == 1
 
 
 def test_a_failure_without_a_handshake_notes_nothing() -> None:

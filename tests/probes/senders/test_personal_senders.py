@@ -42,6 +42,24 @@ def gateway(call: GatewayCall, **headers: str) -> PhoneGateway:
     return PhoneGateway(settings, GatewaySecrets(sms_headers=headers))
 
 
+@pytest.mark.parametrize(
+    ("settings", "services"),
+    [
+        (GatewaySettings(), ()),
+        (GatewaySettings(sms=CALL, voice=CALL), ()),
+        (GatewaySettings(provider="http"), ()),
+        (GatewaySettings(provider="http", sms=CALL), ("sms",)),
+        (GatewaySettings(provider="http", voice=CALL), ("voice",)),
+        (GatewaySettings(provider="twilio"), ("sms", "voice")),
+    ],
+)
+def test_a_gateway_offers_the_services_that_it_has_a_call_for(
+    settings: GatewaySettings, services: tuple[str, ...]
+) -> None:
+    one = PhoneGateway(settings, GatewaySecrets())
+    assert (one.can("sms"), one.can("voice")) == ("sms" in services, "voice" in services)
+
+
 @given(texts, texts)
 def test_a_template_encodes_each_value_once_for_its_place(to: str, text: str) -> None:
     request = request_of(gateway(CALL), "sms", to, text)
