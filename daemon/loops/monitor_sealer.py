@@ -57,17 +57,20 @@ class MonitorSealer:
             fence = await seals.advance_fence(tx, shard.id, self._clock())
         if fence == shard.settled_through:
             return 0
-        missed = 0
+        missed = left = 0
         cursor: int | None = 0
         while cursor is not None:
             async with self._pool.transaction("seal_windows") as tx:
                 sealed = await seal_windows(tx, shard.id, fence, cursor)
             missed += sealed.missed
+            left += sealed.left
             for reason, count in sealed.reasons.items():
                 self.missed[reason] = self.missed.get(reason, 0) + count
             cursor = sealed.cursor
-        async with self._pool.transaction("finish_sealing") as tx:
-            await seals.finish(tx, shard.id, fence)
+        # The next pass settles the windows that this one left out.
+        if not left:
+            async with self._pool.transaction("finish_sealing") as tx:
+                await seals.finish(tx, shard.id, fence)
         if missed:
             log.warning("runs missed", extra={"region": shard.region, "missed": missed})
         return missed

@@ -44,6 +44,9 @@ _SETTINGS: Final = (
     # Just-in-time compilation takes longer than any statement here gains: seconds in each step of
     # packing.
     "SET jit = off;"
+    # A writer of a result reads its window after it has locked the state: with the snapshot of a
+    # stricter level it would not see the verdict of the writer it waited for.
+    "SET default_transaction_isolation = 'read committed';"
     "SET TimeZone = 'UTC'"
 ).encode()
 

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 
 from ..support.processes.daemon_process import Daemon, daemon
+from .delays import LATE_MS
 from .seed import add_monitors
 from .target import nginx
 from .usage import cpu_seconds, memory_mib, per_thousand, transactions
@@ -73,8 +74,7 @@ def _seen(dsn: str, since: float) -> Figures:
     with psycopg.connect(dsn, autocommit=True) as connection:
         late = connection.execute(
             "select percentile_disc(array[0.5, 0.99, 1]) within group (order by late)::float8[]"
-            " from (select extract(epoch from h.ts - (select max(r.due_at) from ledger r"
-            "   where r.monitor = h.monitor and r.due_at <= h.ts)) * 1000 as late"
+            f" from (select {LATE_MS} as late"
             " from heartbeats h where h.ts > to_timestamp(%s) and h.monitor %% 10 = 1) x",
             (since,),
         ).fetchone()

@@ -17,6 +17,7 @@ import psycopg
 from ..support.processes.daemon_process import Daemon, daemon
 from .checks import _first_round, _seen, _stored
 from .client import _at
+from .delays import LATE_MS
 from .hostile import HOST, _peers, _project
 from .pushes import _database, _process
 from .seed import add_monitors
@@ -37,16 +38,15 @@ READS = 60
 Figures = dict[str, Any]
 
 # The delay of the runs of all organizations but the first one that was made.
-_OF_OTHERS = """
+_OF_OTHERS = f"""
 select percentile_disc(array[0.5, 0.99, 1]) within group (order by late)::float8[]
-from (select extract(epoch from h.ts - (select max(r.due_at) from expected_runs r
-    where r.org = h.org and r.monitor = h.monitor and r.due_at <= h.ts)) * 1000 as late
+from (select {LATE_MS} as late
   from heartbeats h join monitors m on m.org = h.org and m.id = h.monitor
   where h.ts > to_timestamp(%(since)s) and m.slug not like 'o0-%%' and h.monitor %% 10 = 1) x
 """
 _VERDICTS_OF_OTHERS = """
 select concat_ws(' ', r.verdict, r.reason), count(*)
-from expected_runs r join monitors m on m.org = r.org and m.id = r.monitor
+from ledger r join monitors m on m.org = r.org and m.id = r.monitor
 where r.due_at > to_timestamp(%(since)s) and r.due_at <= to_timestamp(%(until)s)
   and m.slug not like 'o0-%%'
 group by 1

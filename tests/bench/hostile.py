@@ -20,6 +20,7 @@ import psycopg
 import trustme
 
 from ..support.processes.daemon_process import Daemon, daemon
+from .delays import LATE_MS
 from .target import nginx
 
 HOST = "127.0.0.1"
@@ -29,10 +30,9 @@ SECONDS = 30.0
 COUNTS = (1, 17, 200)
 Figures = dict[str, Any]
 
-_DELAYS = """
+_DELAYS = f"""
 select percentile_disc(array[0.5, 0.99, 1]) within group (order by late)::float8[], count(*)
-from (select extract(epoch from h.ts - (select max(r.due_at) from ledger r
-  where r.monitor = h.monitor and r.due_at <= h.ts)) * 1000 as late
+from (select {LATE_MS} as late
   from heartbeats h join monitors m on m.id = h.monitor
   where h.ts > to_timestamp(%(since)s) and m.slug like 'w%%') x
 """

@@ -50,7 +50,8 @@ tcp_user_timeout = 20000
 # Those of docs/reference/configuration.md.
 _SETTINGS = (
     "SET client_connection_check_interval = 500; SET statement_timeout = 15000;"
-    " SET lock_timeout = 5000; SET idle_in_transaction_session_timeout = 20000"
+    " SET lock_timeout = 5000; SET idle_in_transaction_session_timeout = 20000; SET jit = off;"
+    ' SET default_transaction_isolation = "read committed"; SET TimeZone = UTC'
 )
 
 

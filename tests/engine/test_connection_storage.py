@@ -105,6 +105,20 @@ async def test_every_connection_has_its_timeouts(connection: Connection) -> None
         assert await rows(connection, "select current_setting($1)", name) == [(value,)], name
 
 
+async def test_a_transaction_sees_what_was_committed_while_it_waited(empty_dsn: str) -> None:
+    """The database can have another default. Writers of results need this one."""
+    with psycopg.connect(empty_dsn, autocommit=True) as owner:
+        owner.execute(
+            psycopg.sql.SQL(
+                "alter database {} set default_transaction_isolation = 'repeatable read'"
+            ).format(psycopg.sql.Identifier(owner.info.dbname))
+        )
+    connection = await connect(empty_dsn, name="leadline test")
+    found = await rows(connection, "select current_setting('transaction_isolation')")
+    connection.discard()
+    assert found == [("read committed",)]
+
+
 async def test_a_cancelled_statement_ends_and_the_connection_stays_usable(
     connection: Connection, empty_dsn: str
 ) -> None:

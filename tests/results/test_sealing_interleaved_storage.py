@@ -18,12 +18,15 @@ from leadline.storage.core.sli import Sample, split
 from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.rules.monitor_state import freshness_us
+from leadline.storage.monitors.tables.monitors import touch_states
 from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.rules.incoming_result import IncomingResult, StoreOutcome
 from leadline.storage.results.tables import sealing as seals
+from leadline.storage.results.transactions import seal_windows as seal_module
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.results.transactions.record_steady import copy_steady
 from leadline.storage.results.transactions.seal_windows import seal_windows
+from leadline.storage.scheduling.rules import run_batch
 from leadline.storage.scheduling.rules.run_schedule import windows
 from leadline.storage.scheduling.tables import shards as schedules
 from tests.support.worlds.blocked import until_blocked
@@ -238,3 +241,50 @@ async def test_two_first_pushes_of_the_same_moment_are_both_kept(world: World) -
         for recorder in recorders:
             recorder.close()
     assert len(await world.beats(row)) == 2
+
+
+_ENDED_WINDOWS = """
+select from run_batches s cross join unnest(s.monitors, s.seal_ats) as w(monitor, seal)
+where w.monitor = %(monitor)s and w.seal <= at(%(fence)s)
+"""
+
+
+async def test_a_locked_state_delays_neither_other_windows_nor_recorders(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seal_module, "BATCHES_AT_ONCE", 1)
+    monkeypatch.setattr(run_batch, "MOST_WINDOWS", 2)
+    rows = [await world.monitor(interval_seconds=60, timeout_seconds=10) for _ in range(3)]
+    for minutes in (2, 6):
+        world.now = Instant(START + minutes * MINUTE)
+        await Ticker(world.pool, lambda: world.now).pass_once()
+    sealer = MonitorSealer(world.pool, lambda: world.now)
+
+    async def settled_through() -> Instant:
+        ((at,),) = await world.rows(
+            "select settled_through from shards where id = %(id)s", id=rows[0].shard
+        )
+        return Instant(at)
+
+    async def is_settled(row: MonitorRow) -> bool:
+        return bool(await world.ledger(row))
+
+    wanted = [
+        len(await world.rows(_ENDED_WINDOWS, monitor=row.id, fence=world.now)) for row in rows
+    ]
+    before = await settled_through()
+    async with world.pool.transaction("edit") as tx:
+        await touch_states(tx, [rows[2].key])
+        with trio.fail_after(30):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(sealer.pass_once)
+    assert [await is_settled(row) for row in rows] == [True, True, False]
+    assert await settled_through() == before
+    await sealer.pass_once()
+    assert [await is_settled(row) for row in rows] == [True, True, True]
+    assert await settled_through() > before
+    assert [len(await world.ledger(row)) for row in rows] == wanted
+    ((open_,),) = await world.rows(
+        "select count(*) from run_batches where last_seal <= at(%(t)s)", t=await settled_through()
+    )
+    assert open_ == 0

@@ -1,10 +1,12 @@
 """Outages of monitors, from going down to recovery, with their notification state.
 
-A transaction that decides about an outage locks the monitor's state. The lock excludes other
-decisions and changing writes of results; steady writes pass.
+A transaction that decides about an outage claims the monitor by an advisory lock, which excludes
+other decisions, and locks its state FOR KEY SHARE, which excludes changes of the state. Steady
+writes lock it FOR NO KEY UPDATE and pass. `storage/results/tables/results.py` lists all lockers.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -15,6 +17,10 @@ from ...core.key import MonitorKey, ServiceKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rules.suppression import Suppression, SuppressionReason
 
+# First key of the advisory locks. The second key is the monitor. A processor takes one for each
+# monitor of its transaction, at most 500.
+DECISION_LOCK_CLASS: Final = 1_279_610_187
+
 _KEYS = "unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)"
 
 # Lock order: monitors before states, as in edits of monitors. The shared lock keeps the monitor
@@ -24,15 +30,27 @@ select m.org, m.id from {_KEYS} join monitors m on m.org = k.org and m.id = k.mo
 order by m.org, m.id
 for key share of m
 """
-# FOR NO KEY UPDATE blocks changing writes and lets steady writes through.
+_HOLD_FREE_MONITORS = f"{_HOLD_MONITORS} skip locked"
+_CLAIM_FREE = f"""
+select k.org, k.monitor from {_KEYS}
+where pg_try_advisory_xact_lock({DECISION_LOCK_CLASS}, k.monitor)
+"""
+_CLAIM = f"""
+select k.org, k.monitor, pg_advisory_xact_lock({DECISION_LOCK_CLASS}, k.monitor)
+from (select org, monitor from {_KEYS} order by monitor offset 0) k
+"""
+# A process of an earlier version claims nothing, and locks the states FOR NO KEY UPDATE. While one
+# can be present, this process does the same too, so that it excludes its decisions.
+_EARLIER_IS_PRESENT = """
+select exists (select from presences where not ended
+  and through_at > at(%(now)s) - interval '10 minutes' and not knows @> '{shared_rows@1}')
+"""
 _LOCK = f"""
 select s.org, s.monitor
 from {_KEYS} join monitor_states s on s.org = k.org and s.monitor = k.monitor
 order by s.org, s.monitor
-for no key update of s
+for {{mode}} of s
 """
-_HOLD_FREE_MONITORS = f"{_HOLD_MONITORS} skip locked"
-_LOCK_FREE = f"{_LOCK} skip locked"
 _ARE_THERE = f"""
 select m.org, m.id from {_KEYS} join monitors m on m.org = k.org and m.id = k.monitor
 """
@@ -210,14 +228,14 @@ class SuppressionWrite(msgspec.Struct, frozen=True):
 
 async def lock_subjects(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, LockedMonitor]:
     """Locks the monitors and their states, with waiting. Deleted monitors are missing."""
-    return await _lock(tx, keys, _HOLD_MONITORS, _LOCK)
+    return await _lock(tx, keys, _HOLD_MONITORS, _CLAIM, _LOCK)
 
 
 async def lock_free_subjects(
     tx: Tx, keys: Sequence[MonitorKey]
 ) -> tuple[dict[MonitorKey, LockedMonitor], list[MonitorKey]]:
     """Locks the monitors that no other transaction has locked. Returns these and the deleted."""
-    found = await _lock(tx, keys, _HOLD_FREE_MONITORS, _LOCK_FREE)
+    found = await _lock(tx, keys, _HOLD_FREE_MONITORS, _CLAIM_FREE, f"{_LOCK} skip locked")
     missing = [key for key in keys if key not in found]
     if not missing:
         return found, []
@@ -228,12 +246,15 @@ async def lock_free_subjects(
 
 
 async def _lock(
-    tx: Tx, keys: Sequence[MonitorKey], hold: str, lock: str
+    tx: Tx, keys: Sequence[MonitorKey], hold: str, claim: str, lock: str
 ) -> dict[MonitorKey, LockedMonitor]:
     tx.lock_rank(LockRank.MONITOR, "the monitors of outages")
     held = [(row[0], row[1]) for row in await tx.rows(hold, **key_arrays(keys, "monitors"))]
     tx.lock_rank(LockRank.STATE, "the states of monitors with outages")
-    locked = [(row[0], row[1]) for row in await tx.rows(lock, **key_arrays(held, "monitors"))]
+    claimed = [(row[0], row[1]) for row in await tx.rows(claim, **key_arrays(held, "monitors"))]
+    earlier = await tx.value(_EARLIER_IS_PRESENT, now=tx.now)
+    lock = lock.format(mode="no key update" if earlier else "key share")
+    locked = [(row[0], row[1]) for row in await tx.rows(lock, **key_arrays(claimed, "monitors"))]
     return {
         row.key: row
         for row in await tx.structs(LockedMonitor, _SUBJECTS, **key_arrays(locked, "monitors"))

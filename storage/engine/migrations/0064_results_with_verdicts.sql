@@ -1,5 +1,7 @@
 -- A result of a run and the verdict of its window can share a row of heartbeats. The window then has no
 -- row in expected_runs. The view `ledger` has the windows of both forms. Null in all other rows:
+-- The sealer and the recorder use the ledger before the results.
+lock table expected_runs in share row exclusive mode;
 alter table heartbeats
   -- Distance from the due instant of the window to the result, in µs, at most a minute.
   add column after_due_us integer,
@@ -51,15 +53,17 @@ begin
 end $$;
 
 -- A window whose verdict is in the row of its result gets no row, also by a process of an earlier
--- version. Whoever stores such a result has locked the state FOR UPDATE. Other writers of results have
--- locked it too; a sealer waits for it here. Each query of the function has a new snapshot.
+-- version. Whoever stores such a result has locked the state FOR NO KEY UPDATE. Other writers wait for
+-- it here, if they have not locked the state as strongly. FOR SHARE lets decisions about outages
+-- through. Each query of the function has a new snapshot, at READ COMMITTED.
 create function skip_settled_window() returns trigger language plpgsql as $$
 begin
-  if new.verdict = 'missed' then
-    -- Windows of the other types have rows of their own. They take no lock, which keeps its order.
+  -- A withheld window has no run. Windows of the other types have rows of their own. They take no
+  -- lock, which keeps its order.
+  if new.verdict <> 'withheld' then
     perform from monitor_states s join monitors m on m.org = s.org and m.id = s.monitor
       and m.type not in ('push', 'composite')
-    where s.org = new.org and s.monitor = new.monitor for key share of s;
+    where s.org = new.org and s.monitor = new.monitor for share of s;
   end if;
   if exists (select from heartbeats h where h.org = new.org and h.monitor = new.monitor
       and h.ts >= new.due_at and h.ts <= new.due_at + interval '1 minute'
@@ -70,6 +74,19 @@ begin
 end $$;
 create trigger skip_settled_window before insert on expected_runs
   for each row execute function skip_settled_window();
+
+-- A process of an earlier version that was suspended can continue later than any bound. Its packer
+-- would leave out the verdicts in rows of results, so its step fails as a whole.
+create function refuse_pieces_without_verdicts() returns trigger language plpgsql as $$
+begin
+  if coalesce(current_setting('leadline.packs_verdicts', true), '') <> 'yes' then
+    raise check_violation using message =
+      'this process is of an earlier version, which would pack results without their verdicts';
+  end if;
+  return null;
+end $$;
+create trigger refuse_pieces_without_verdicts before insert on packed_runs
+  for each statement execute function refuse_pieces_without_verdicts();
 
 create or replace function runs_in(
   of_org integer, of_monitor integer, since_at timestamptz, before_at timestamptz)

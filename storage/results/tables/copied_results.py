@@ -31,7 +31,7 @@ where at(i.ts) >= f.sealed_through - i.reach_us * interval '1 microsecond'
   -- An older row can belong to a packed day.
   and at(least(i.ts, i.due)) >= f.sealed_through - {LATE_US} * interval '1 microsecond'
 order by i.org, i.monitor, i.ts
-for update of s
+for no key update of s
 """
 # With OFFSET the planner computes the instant once, and not for each partition.
 _SETTLED: Final = """

@@ -285,8 +285,11 @@ _DAMAGED: Final = {
     "packed_heartbeats": _damaged("packed_heartbeats", "restored_heartbeats"),
     "packed_runs": _damaged("packed_runs", "restored_runs"),
 }
-# Rows of a step are sorted in memory.
-_BEFORE_PACKING: Final = "set local work_mem = '32MB'"
+# Rows of a step are sorted in memory. A trigger refuses pieces of the ledger of a process that does
+# not set the mark: one of an earlier version would leave out the verdicts in rows of results.
+_BEFORE_PACKING: Final = """
+select set_config('work_mem', '32MB', true), set_config('leadline.packs_verdicts', 'yes', true)
+"""
 _AFTER_PACKING: Final = "set local work_mem to default"
 
 

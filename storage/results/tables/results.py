@@ -2,11 +2,27 @@
 
 One statement stores steady results; a transaction of several statements stores the others. The
 steady statement stores a result only if the state row still has the version that was folded from.
-Every writer of results locks that row FOR UPDATE until the commit.
+Every writer of results locks that row until the commit: a steady one FOR NO KEY UPDATE, which lets
+decisions about outages through, and one that can change the state FOR UPDATE.
 
 With `shares_row`, the row of a steady result contains the verdict of its window. No index refuses a
 second verdict of such a window. Its writers read both tables after they have locked the state, with
 a new snapshot. A trigger of `expected_runs` skips the window for all other writers.
+
+Lockers of `monitor_states`, in the order of the keys, and the ones for which each waits:
+
+- steady results: FOR NO KEY UPDATE; for steady results, sealers and changes
+- changes (results that fold, edits, composites, packed days, deletion): FOR UPDATE; for all
+- sealers: FOR SHARE, locked states are left out; for none
+- the trigger of `expected_runs`: FOR SHARE; for steady results and changes
+- decisions about outages, warnings and flapping: FOR KEY SHARE after an advisory lock, locked ones
+  are skipped; for none. A deletion ends an outage in this way too, and waits for all
+- steady results of an earlier version: FOR KEY SHARE, for changes; then as the trigger
+- decisions of an earlier version: FOR NO KEY UPDATE, locked ones are skipped; for none. This
+  version does the same while one is present, and the first four wait for it.
+
+A wait is short: the others hold at most a batch of the recorder, 20 batches of windows, an edit or
+the decisions about 500 monitors, and wait for no network. After 5 s it ends with LockTimeout.
 
 A row that can belong to a packed day is written by `transactions/result_placer.py` instead.
 
@@ -55,7 +71,7 @@ held as materialized (
     -- The first window is the oldest. An older row than this can belong to a packed day.
     and at(least(i.ts, i.dues[1])) >= f.sealed_through - {LATE_US} * interval '1 microsecond'
   order by s.org, s.monitor
-  for update of s),
+  for no key update of s),
 free as materialized (
   select h.* from held h
   where not h.windowed or not is_settled(h.org, h.monitor, at(h.dues[1]))),

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import key_arrays
 from ...engine.pools import LockRank, Tx
+from ...engine.transaction import json_of
 
 _LOCK_FENCE = """
 select sealed_through, reserved_through from shards where id = %(shard)s for update
@@ -22,23 +24,36 @@ _FINISH = """
 update shards set settled_through = greatest(settled_through, at(%(to)s)) where id = %(shard)s
 """
 
-# Windows of a deleted monitor get no row. A trigger waits for a recorder that has locked the state,
-# and skips the window if the row of its result contains the verdict.
-_SEAL_RUNS = """
-with due as (
-  select s.id, s.published, s.claimed, w.org, w.monitor, w.due
-  from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats, s.seal_ats)
+# Windows of a deleted monitor get no row.
+_OPEN_RUNS = """
+select s.id, s.kind, w.org, w.monitor, w.due,
+  case when not s.published then 'never_published' when not s.claimed then 'never_claimed'
+    else 'never_finished' end as reason
+from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats, s.seal_ats)
     as w(org, monitor, due, seal)
-  where s.id = any(%(ids)s) and s.kind <> 'push' and w.seal <= at(%(fence)s))
+  join monitors m on m.org = w.org and m.id = w.monitor
+where s.id = any(%(ids)s) and s.kind <> 'push' and w.seal <= at(%(fence)s)
+  and not exists (select from verdict_of(w.org, w.monitor, w.due))
+order by w.org, w.monitor, w.due
+"""
+# A state that another transaction has locked is left out: the wait for it would hold the others,
+# and with them the recorders.
+_HOLD_FREE_STATES = """
+select s.org, s.monitor
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join monitor_states s on s.org = k.org and s.monitor = k.monitor
+order by s.org, s.monitor
+for share of s skip locked
+"""
+# A statement after the lock. A trigger skips a window if the row of its result has the verdict.
+_SEAL_RUNS = """
 insert into expected_runs (org, monitor, due_at, settled_at, verdict, reason)
-select d.org, d.monitor, d.due, at(%(now)s), 'missed',
-  case when not d.published then 'never_published' when not d.claimed then 'never_claimed'
-    else 'never_finished' end
-from due d join monitors m on m.org = d.org and m.id = d.monitor
-where not exists (select from verdict_of(d.org, d.monitor, d.due))
-order by d.org, d.monitor, d.due
+select i.org, i.monitor, at(i.due), at(%(now)s), 'missed', i.reason
+from json_to_recordset(%(items)s::json) as i(org int, monitor int, due bigint, reason text)
+  join monitors m on m.org = i.org and m.id = i.monitor
+order by i.org, i.monitor, i.due
 on conflict do nothing
-returning org, monitor, due_at, reason
+returning reason
 """
 
 _DUE_BATCHES = """
@@ -129,6 +144,17 @@ class DueBatch(msgspec.Struct, frozen=True):
     last_seal: Instant
 
 
+class OpenRun(msgspec.Struct, frozen=True):
+    """Window without a verdict in batch `id`, and the stage at which its run ended."""
+
+    id: int
+    kind: str
+    org: int
+    monitor: int
+    due: Instant
+    reason: str
+
+
 class VerdictWrite(msgspec.Struct, frozen=True):
     org: int
     monitor: int
@@ -158,11 +184,28 @@ async def select_due_batches(
     )
 
 
-async def seal_runs(
-    tx: Tx, batches: Sequence[int], fence: Instant
-) -> list[tuple[int, int, Instant, str]]:
-    """Marks windows without a row as missed, with the stage as reason, and returns them."""
-    return [tuple(r) for r in await tx.rows(_SEAL_RUNS, ids=list(batches), fence=fence, now=tx.now)]
+async def seal_runs(tx: Tx, batches: Sequence[int], fence: Instant) -> tuple[list[str], set[int]]:
+    """Marks windows without a verdict as missed, and returns the stages at which they ended.
+
+    Also returns the batches with windows that were left out, because another transaction has locked
+    the state of their monitor.
+    """
+    found = await tx.structs(OpenRun, _OPEN_RUNS, ids=list(batches), fence=fence)
+    if not found:
+        return [], set()
+    # Windows of composites have rows of their own, and take no lock of a state.
+    keys = sorted({(one.org, one.monitor) for one in found if one.kind != "composite"})
+    tx.lock_rank(LockRank.STATE, "states of monitors with missed runs")
+    rows = await tx.rows(_HOLD_FREE_STATES, **key_arrays(keys, "monitors"))
+    held = {(org, monitor) for org, monitor in rows}
+    free, left = [], set()
+    for one in found:
+        if one.kind == "composite" or (one.org, one.monitor) in held:
+            free.append(one)
+        else:
+            left.add(one.id)
+    reasons = await tx.rows(_SEAL_RUNS, items=json_of(free), now=tx.now)
+    return [reason for (reason,) in reasons], left
 
 
 async def select_open_windows(

@@ -15,14 +15,20 @@ from ..rules.push_deadline import verdict_of_gap
 from ..tables import sealing as seals
 from ..tables.sealing import DueBatch, VerdictWrite
 
-BATCHES_AT_ONCE = 200
+# A batch has up to 50 windows. Recorders wait for the states of the missed ones until the commit.
+BATCHES_AT_ONCE = 20
 
 
 @dataclass(slots=True)
 class SealPassResult:
-    """Result of one pass. `cursor` is the start of the next pass, None at the end."""
+    """Result of one pass. `cursor` is the start of the next pass, None at the end.
+
+    `left` counts the batches with windows that the next pass must settle, because the state of
+    their monitor was locked.
+    """
 
     cursor: int | None
+    left: int = 0
     missed: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
 
@@ -37,10 +43,13 @@ async def seal_windows(tx: Tx, shard: int, fence: Instant, after: int) -> SealPa
     sealed = SealPassResult(cursor=due[-1].id if len(due) == BATCHES_AT_ONCE else None)
     # An evaluated composite already has its row, even if unknown members left it open.
     runs = [item.id for item in due if item.kind != "push"]
-    for _, _, _, reason in await seals.seal_runs(tx, runs, fence):
+    reasons, left = await seals.seal_runs(tx, runs, fence)
+    for reason in reasons:
         sealed.count(reason)
+    sealed.left = len(left)
     await _seal_pushes(tx, [item for item in due if item.kind == "push"], fence, sealed)
-    await seals.delete_batches(tx, [item.id for item in due if item.last_seal <= fence])
+    ended = [item.id for item in due if item.last_seal <= fence and item.id not in left]
+    await seals.delete_batches(tx, ended)
     return sealed
 
 

@@ -15,9 +15,13 @@ from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.rules.late_result import SettledWindow, StoredHeartbeat
 from leadline.storage.results.rules.packed_days import WEEK_US, week_of
+from leadline.storage.results.tables import packed_results
 from leadline.storage.results.tables.packed_results import (
+    _RUN_NUMBERS,
+    _RUN_STATE,
     PIECE_ROWS,
     DamagedPiece,
+    _pack,
     merge_pieces,
     pack_results,
     verify_pieces,
@@ -364,3 +368,34 @@ async def test_the_pieces_of_a_deleted_monitor_without_an_archive_are_deleted(wo
     async with world.pool.transaction("count", read_only=True) as tx:
         for packed in ("packed_heartbeats", "packed_runs"):
             assert await tx.rows(f"select monitor from {packed}") == [(other.id,)]
+
+
+_EARLIER_PACK = _pack("packed_runs", "expected_runs", "due_at", _RUN_NUMBERS, _RUN_STATE)
+
+
+async def test_a_process_of_an_earlier_version_packs_no_verdicts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its statement reads `expected_runs` alone, and its transaction has no mark."""
+    row = await world.monitor()
+    day = TimeSpan(START, Instant(START + DAY))
+    async with world.pool.transaction("store") as tx:
+        await tx.execute(
+            "insert into heartbeats (org, monitor, ts, latency_ms, up, after_due_us,"
+            " settled_after_us) select %(org)s, %(m)s, at(%(s)s) + n * interval '1 minute', 1,"
+            " true, 0, 0 from generate_series(1, 9) n",
+            org=row.org,
+            m=row.id,
+            s=START,
+        )
+    with monkeypatch.context() as earlier:
+        earlier.setattr(packed_results, "_PACK_RUNS", _EARLIER_PACK)
+        earlier.setattr(packed_results, "_BEFORE_PACKING", "set local work_mem = '32MB'")
+        with pytest.raises(Rejected, match="of an earlier version"):
+            async with world.pool.transaction("earlier") as tx:
+                await pack_results(tx, [row.key], day)
+    for table in PACKED:
+        assert await world.rows(f"select from {table}") == []
+    async with world.pool.transaction("pack") as tx:
+        await pack_results(tx, [row.key], day)
+    assert await world.rows("select results from packed_runs") == [(9,)]
