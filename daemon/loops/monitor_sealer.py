@@ -57,20 +57,21 @@ class MonitorSealer:
             fence = await seals.advance_fence(tx, shard.id, self._clock())
         if fence == shard.settled_through:
             return 0
-        missed = left = 0
+        missed = 0
+        settled = fence
         cursor: int | None = 0
         while cursor is not None:
             async with self._pool.transaction("seal_windows") as tx:
                 sealed = await seal_windows(tx, shard.id, fence, cursor)
             missed += sealed.missed
-            left += sealed.left
+            if sealed.left_from is not None:
+                # The next pass settles the windows that this one left out.
+                settled = min(settled, Instant(sealed.left_from - 1))
             for reason, count in sealed.reasons.items():
                 self.missed[reason] = self.missed.get(reason, 0) + count
             cursor = sealed.cursor
-        # The next pass settles the windows that this one left out.
-        if not left:
-            async with self._pool.transaction("finish_sealing") as tx:
-                await seals.finish(tx, shard.id, fence)
+        async with self._pool.transaction("finish_sealing") as tx:
+            await seals.finish(tx, shard.id, settled)
         if missed:
             log.warning("runs missed", extra={"region": shard.region, "missed": missed})
         return missed

@@ -244,7 +244,7 @@ async def test_two_first_pushes_of_the_same_moment_are_both_kept(world: World) -
 
 
 _ENDED_WINDOWS = """
-select from run_batches s cross join unnest(s.monitors, s.seal_ats) as w(monitor, seal)
+select w.seal from run_batches s cross join unnest(s.monitors, s.seal_ats) as w(monitor, seal)
 where w.monitor = %(monitor)s and w.seal <= at(%(fence)s)
 """
 
@@ -279,7 +279,8 @@ async def test_a_locked_state_delays_neither_other_windows_nor_recorders(
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(sealer.pass_once)
     assert [await is_settled(row) for row in rows] == [True, True, False]
-    assert await settled_through() == before
+    locked = await world.rows(_ENDED_WINDOWS, monitor=rows[2].id, fence=world.now)
+    assert before <= await settled_through() < min(seal for (seal,) in locked)
     await sealer.pass_once()
     assert [await is_settled(row) for row in rows] == [True, True, True]
     assert await settled_through() > before
@@ -288,3 +289,24 @@ async def test_a_locked_state_delays_neither_other_windows_nor_recorders(
         "select count(*) from run_batches where last_seal <= at(%(t)s)", t=await settled_through()
     )
     assert open_ == 0
+
+
+async def test_states_that_are_locked_in_turn_do_not_stop_the_figures_of_others(
+    world: World,
+) -> None:
+    """Monitors of other organizations are in the same shard."""
+    busy = [await world.monitor(interval_seconds=10, timeout_seconds=5) for _ in range(2)]
+    other = await world.monitor(interval_seconds=60, timeout_seconds=10)
+    sealer = MonitorSealer(world.pool, lambda: world.now)
+    for half_minutes in range(4, 150):
+        world.now = Instant(START + half_minutes * 30 * SECOND)
+        await Ticker(world.pool, lambda: world.now).pass_once()
+        async with world.pool.transaction("edit") as tx:
+            await touch_states(tx, [busy[half_minutes % 2].key])
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(sealer.pass_once)
+    ((sealed, settled),) = await world.rows(
+        "select sealed_through, settled_through from shards where id = %(id)s", id=other.shard
+    )
+    assert sealed - settled <= 2 * MINUTE
+    assert await world.rows("select from monitor_hours where monitor = %(id)s", id=other.id)

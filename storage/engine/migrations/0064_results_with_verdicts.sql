@@ -1,6 +1,9 @@
 -- A result of a run and the verdict of its window can share a row of heartbeats. The window then has no
--- row in expected_runs. The view `ledger` has the windows of both forms. Null in all other rows:
--- The sealer and the recorder use the ledger before the results.
+-- row in expected_runs. The view `ledger` has the windows of both forms. Null in all other rows.
+-- Recorders of earlier versions lock a fence, then write heartbeats and expected_runs; sealers read
+-- their batches, and write expected_runs. None of them is in between with these locks.
+lock table shards in exclusive mode;
+lock table run_batches in access exclusive mode;
 lock table expected_runs in share row exclusive mode;
 alter table heartbeats
   -- Distance from the due instant of the window to the result, in µs, at most a minute.

@@ -26,7 +26,7 @@ update shards set settled_through = greatest(settled_through, at(%(to)s)) where 
 
 # Windows of a deleted monitor get no row.
 _OPEN_RUNS = """
-select s.id, s.kind, w.org, w.monitor, w.due,
+select s.id, s.kind, w.org, w.monitor, w.due, w.seal,
   case when not s.published then 'never_published' when not s.claimed then 'never_claimed'
     else 'never_finished' end as reason
 from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats, s.seal_ats)
@@ -152,6 +152,7 @@ class OpenRun(msgspec.Struct, frozen=True):
     org: int
     monitor: int
     due: Instant
+    seal: Instant
     reason: str
 
 
@@ -184,26 +185,29 @@ async def select_due_batches(
     )
 
 
-async def seal_runs(tx: Tx, batches: Sequence[int], fence: Instant) -> tuple[list[str], set[int]]:
+async def seal_runs(
+    tx: Tx, batches: Sequence[int], fence: Instant
+) -> tuple[list[str], dict[int, Instant]]:
     """Marks windows without a verdict as missed, and returns the stages at which they ended.
 
     Also returns the batches with windows that were left out, because another transaction has locked
-    the state of their monitor.
+    the state of their monitor, each with the first seal of such a window.
     """
     found = await tx.structs(OpenRun, _OPEN_RUNS, ids=list(batches), fence=fence)
     if not found:
-        return [], set()
+        return [], {}
     # Windows of composites have rows of their own, and take no lock of a state.
     keys = sorted({(one.org, one.monitor) for one in found if one.kind != "composite"})
     tx.lock_rank(LockRank.STATE, "states of monitors with missed runs")
     rows = await tx.rows(_HOLD_FREE_STATES, **key_arrays(keys, "monitors"))
     held = {(org, monitor) for org, monitor in rows}
-    free, left = [], set()
+    free: list[OpenRun] = []
+    left: dict[int, Instant] = {}
     for one in found:
         if one.kind == "composite" or (one.org, one.monitor) in held:
             free.append(one)
         else:
-            left.add(one.id)
+            left[one.id] = min(left.get(one.id, one.seal), one.seal)
     reasons = await tx.rows(_SEAL_RUNS, items=json_of(free), now=tx.now)
     return [reason for (reason,) in reasons], left
 
@@ -239,7 +243,7 @@ async def delete_batches(tx: Tx, batches: Sequence[int]) -> int:
 
 
 async def finish(tx: Tx, shard: int, to: Instant) -> None:
-    """Marks everything up to `to` as settled. The watermark is computed from it."""
+    """Marks windows with a seal up to `to` as settled. The watermark is computed from it."""
     tx.lock_rank(LockRank.SHARD, "finished")
     await tx.execute(_FINISH, shard=shard, to=to)
 

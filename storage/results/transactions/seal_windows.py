@@ -23,12 +23,12 @@ BATCHES_AT_ONCE = 20
 class SealPassResult:
     """Result of one pass. `cursor` is the start of the next pass, None at the end.
 
-    `left` counts the batches with windows that the next pass must settle, because the state of
-    their monitor was locked.
+    `left_from` is the first seal of the windows that the next pass must settle, because the state
+    of their monitor was locked. It is None without one.
     """
 
     cursor: int | None
-    left: int = 0
+    left_from: Instant | None = None
     missed: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
 
@@ -46,7 +46,7 @@ async def seal_windows(tx: Tx, shard: int, fence: Instant, after: int) -> SealPa
     reasons, left = await seals.seal_runs(tx, runs, fence)
     for reason in reasons:
         sealed.count(reason)
-    sealed.left = len(left)
+    sealed.left_from = min(left.values(), default=None)
     await _seal_pushes(tx, [item for item in due if item.kind == "push"], fence, sealed)
     ended = [item.id for item in due if item.last_seal <= fence and item.id not in left]
     await seals.delete_batches(tx, ended)
