@@ -10,10 +10,12 @@ from leadline.daemon.loops.result_recorder import Recorder
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.monitors.tables.monitors import touch_states
 from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.transactions.record_missed_pushes import record_missed_pushes
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.scheduling.tables import presences
+from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.world import START, World
 
 
@@ -148,12 +150,21 @@ async def test_a_result_gets_an_answer_when_the_recorder_is_cancelled(
 ) -> None:
     recorder = Recorder(world.pool, Bus(), lambda: world.now)
     answers: list[str] = []
+
+    async def hold_state(task_status: trio.TaskStatus[None]) -> None:
+        async with world.pool.transaction("edit") as tx:
+            await touch_states(tx, [job.key])
+            task_status.started()
+            await trio.sleep_forever()
+
+    # The recorder waits for the state, so that the database cannot be faster than the cancellation.
     async with trio.open_nursery() as nursery:
+        await nursery.start(hold_state)
         await nursery.start(recorder.run)
         await recorder.hand_over(
             world.result(job, Instant(START + SECOND), True),
             lambda answer: answers.append(answer.fate),
         )
-        await trio.testing.wait_all_tasks_blocked()
+        await until_blocked(world.pool)
         nursery.cancel_scope.cancel()
     assert answers == ["refused"]
