@@ -145,7 +145,7 @@ class Prober:
             permit = object()
             self._permits.acquire_on_behalf_of_nowait(permit)
             self._room.set()
-            if self._wants_more and len(self._queue) < self._permits.total_tokens:
+            if self._wants_more and self._needs_more(now):
                 # Waiting for the next timed pass would leave permits idle.
                 self._wants_more = False
                 self.wake.set()
@@ -154,6 +154,10 @@ class Prober:
             started += 1
             if started % STARTS_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
+
+    def _needs_more(self, now: Instant) -> bool:
+        most, free = self._permits.total_tokens, int(self._permits.available_tokens)
+        return len(self._queue) < most or (free > 0 and self._queue.servable(now, free) < most)
 
     def _end(self, window: QueuedRun, permit: object) -> None:
         self._permits.release_on_behalf_of(permit)

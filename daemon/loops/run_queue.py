@@ -90,6 +90,13 @@ class RunQueue:
         self._sort(now)
         return sum(len(due) for org, due in self._due.items() if self._may_start(org, free))
 
+    def servable(self, now: Instant, free: int) -> int:
+        """Returns how many windows `free` permits serve next: those not due, and `startable`.
+
+        Windows of an organization that has its share of the permits are no reason to lease less.
+        """
+        return self.startable(now, free) + len(self._later)
+
     def start(self, now: Instant, free: int) -> QueuedRun | None:
         """Removes and returns the next window to run, None if none may start.
 

@@ -368,10 +368,14 @@ async def test_slow_runs_of_one_organization_leave_permits_for_others(
         ahead = Instant(world.now + 60 * SECOND)
         orgs = [slow] * 20 + [quick]
         leased = LeasedBatch(1, 1, orgs, list(range(21)), [world.now] * 21, [ahead] * 21)
+        # More batches exist. The windows of the slow one that wait are no reason to lease none.
+        prober._wants_more = True
         await prober._take(leased)
         with trio.fail_after(30):
             while quick not in started:  # noqa: ASYNC110 - the prober sets no event
                 await trio.sleep(0.01)
+            await prober.wake.wait(60.0)
+        assert not prober._wants_more
         assert started.count(slow) < 8
         assert prober._running is not None
         prober._running.cancel_scope.cancel()

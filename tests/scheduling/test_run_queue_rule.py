@@ -136,6 +136,23 @@ def test_an_organization_has_a_part_of_the_queue_only_if_others_need_the_rest() 
     assert not queue.is_full_for(2)
 
 
+def test_windows_that_have_no_permit_coming_are_not_servable() -> None:
+    """Otherwise a tenant with slow targets would stop the leases for all others."""
+    queue = RunQueue()
+    for number in range(300):
+        queue.push(window(1, number, 0))
+    queue.push(window(2, 0, 0))
+    queue.push(window(2, 1, 500))
+    running = 0
+    while queue.start(Instant(1), 100 - running) is not None:
+        running += 1
+    free = 100 - running
+    assert free > 0
+    assert len(queue) > 200
+    assert queue.servable(Instant(1), free) == 1
+    assert queue.servable(Instant(501), free) == queue.startable(Instant(501), free) == 1
+
+
 def test_a_window_that_waits_for_a_permit_is_tried_again_soon() -> None:
     queue = RunQueue()
     queue.push(window(1, 1, 0, 10 * SECOND))
