@@ -25,7 +25,7 @@ from leadline.storage.regional.rules import RegionSpread
 from leadline.storage.regional.transactions import create_any, edit_any
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from tests.alerting.test_alert_processor_loop import Story
-from tests.alerting.test_slow_warning_loop import ENDED, WARNED, execute, told
+from tests.alerting.test_slow_warning_loop import ENDED, WARNED, execute, told, warned_monitor
 from tests.alerting.test_slow_warning_quiet_loop import BOTH, REGIONS, SILENCE, mute
 from tests.support.worlds.world import World
 
@@ -41,13 +41,7 @@ def teller_of(story: Story) -> CertificateTeller:
 
 async def certified_monitor(story: Story, **given: Any) -> MonitorRow:
     fields = {"warn_certificate_days": 21, "interval_seconds": 60, **given}
-    row = await story.world.monitor(name="Shop", **fields)
-    await story.channel("pages", row)
-    await story.channel("warnings")
-    await execute(
-        story, "update notification_channels set takes_warnings = true where name = 'warnings'"
-    )
-    return row
+    return await warned_monitor(story, **fields)
 
 
 async def saw(story: Story, row: MonitorRow, *days: float | None, revision: int = 0) -> int:

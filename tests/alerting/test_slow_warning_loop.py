@@ -1,5 +1,7 @@
 """A slow monitor warns the channels that take warnings, and is never down for it."""
 
+from typing import Any
+
 import pytest
 
 from leadline.daemon.loops.mailers import slow_teller
@@ -25,9 +27,8 @@ def teller_of(story: Story) -> SlowTeller:
     return SlowTeller(story.world.pool, lambda: story.world.now)
 
 
-async def slow_monitor(story: Story, **given: int) -> MonitorRow:
+async def warned_monitor(story: Story, **fields: Any) -> MonitorRow:
     """A monitor of a project with a channel of the monitor, and one that takes warnings."""
-    fields = {"slow_above_ms": 500, "slow_runs": 3, "interval_seconds": 3_600, **given}
     row = await story.world.monitor(name="Shop", **fields)
     await story.channel("pages", row)
     await story.channel("warnings")
@@ -35,6 +36,11 @@ async def slow_monitor(story: Story, **given: int) -> MonitorRow:
         story, "update notification_channels set takes_warnings = true where name = 'warnings'"
     )
     return row
+
+
+async def slow_monitor(story: Story, **given: int) -> MonitorRow:
+    fields = {"slow_above_ms": 500, "slow_runs": 3, "interval_seconds": 3_600, **given}
+    return await warned_monitor(story, **fields)
 
 
 async def execute(story: Story, query: str) -> None:
