@@ -86,13 +86,14 @@ async def run(check: Check, reach: Egress, now: Callable[[], int], org: int = 0)
         await prepare(kind, check)
     started_at = now()
     began_us = LoopLag.now_us()
-    waited_us = held_up_us = 0
+    waited_us = held_up_us = cpu_us = 0
     if kind is None:
         end = _End(Phases(), unknown=UnknownReason.UNKNOWN_KIND)
     else:
         meter = CpuMeter(reach.cpu, org)
         end = await metered(_attempts(kind, check, reach, now, meter), meter)
         waited_us, held_up_us = meter.waited_us, meter.held_up_us
+        cpu_us = meter.used_ns // 1_000
     # If a cancellation moved the deadline, the timeout is not a result of the target.
     await trio.lowlevel.checkpoint_if_cancelled()
     stalled_us = max(reach.lag.stalled_since(began_us), waited_us)
@@ -106,7 +107,8 @@ async def run(check: Check, reach: Egress, now: Callable[[], int], org: int = 0)
         end.failure, end.unknown = None, UnknownReason.LOOP_STALLED
     elif (end.failure or end.expected) in NETWORK_CLASSES and await _offline(reach):
         end.failure, end.unknown = None, UnknownReason.PROBER_OFFLINE
-    return _result(check, started_at, end, lagged=max(stalled_us, held_up_us) > LAGGED_US)
+    lagged = max(stalled_us, held_up_us) > LAGGED_US
+    return _result(check, started_at, end, cpu_us, lagged=lagged)
 
 
 async def _offline(reach: Egress) -> bool:
@@ -210,7 +212,7 @@ def _unless_wanted(check: Check, end: _End) -> _End:
     return end
 
 
-def _result(check: Check, started_at: int, end: _End, *, lagged: bool) -> Result:
+def _result(check: Check, started_at: int, end: _End, cpu_us: int, *, lagged: bool) -> Result:
     place = end.place or check.host
     if end.up:
         outcome, said = RunOutcome.UP, ""
@@ -231,6 +233,7 @@ def _result(check: Check, started_at: int, end: _End, *, lagged: bool) -> Result
         bug=end.bug,
         failed=end.failed if end.failure is FailureClass.CONDITION_FAILED else None,
         certificate=end.certificate,
+        cpu_us=cpu_us,
     )
 
 

@@ -45,8 +45,7 @@ log = logging.getLogger("leadline.prober")
 PAUSE_SECONDS: Final = 1.0
 # Longest time between two passes of a process that has checks.
 REST_SECONDS: Final = 5.0
-# One batch is leased for each 25 free permits, up to LEASES_A_PASS times in a pass.
-PERMITS_A_BATCH: Final = 25
+# Leases of batches in one pass.
 LEASES_A_PASS: Final = 5
 # Runs that start before other tasks get a turn: simultaneous starts would distort the latencies.
 STARTS_AT_ONCE: Final = 5
@@ -98,6 +97,8 @@ class Prober:
         self._is_closed = False
         # True if the last lease left work behind because this process had no capacity.
         self._wants_more = False
+        # Runs that started since the last pass.
+        self._started = 0
         # Set by a new window, by new capacity, or by `close`.
         self._news = WakeEvent()
         self._room = WakeEvent()
@@ -132,7 +133,6 @@ class Prober:
                 self._running = None
 
     async def _start_what_is_due(self, nursery: trio.Nursery) -> None:
-        started = 0
         while not self._is_closed:
             now = self._clock()
             for late in self._queue.remove_expired(now):
@@ -151,17 +151,17 @@ class Prober:
                 self.wake.set()
             if not await self._start(nursery, window, permit):
                 self._end(window, permit)
-            started += 1
-            if started % STARTS_AT_ONCE == 0:
+            self._started += 1
+            if self._started % STARTS_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
 
     def _needs_more(self, now: Instant) -> bool:
         most, free = self._permits.total_tokens, int(self._permits.available_tokens)
         return len(self._queue) < most or (free > 0 and self._queue.servable(now, free) < most)
 
-    def _end(self, window: QueuedRun, permit: object) -> None:
+    def _end(self, window: QueuedRun, permit: object, cpu_us: int | None = None) -> None:
         self._permits.release_on_behalf_of(permit)
-        self._queue.end(window.org)
+        self._queue.end(window.org, cpu_us)
         if self._queue.has_due:
             self._news.set()
 
@@ -200,14 +200,13 @@ class Prober:
 
         A window that is not due yet occupies no permit, but other processes can run it too.
         """
+        started, self._started = self._started, 0
         for _ in range(LEASES_A_PASS):
             free = int(self._permits.available_tokens)
-            free -= self._queue.startable(self._clock(), free)
-            if free <= 0 or not self._shards or self._queue.is_full():
+            most = self._queue.batches_wanted(self._clock(), free, started)
+            if not most or not self._shards or self._queue.is_full():
                 self._wants_more = True
                 return
-            # Rounded up, so that a process with few permits also leases a batch.
-            most = -(-free // PERMITS_A_BATCH)
             async with self._pool.transaction("lease_batches") as tx:
                 leased = await queues.lease_batches(
                     tx, self._process, self._shards, [*self._in_hand, *self._done], most
@@ -259,18 +258,20 @@ class Prober:
 
     async def _run_window(self, permit: object, window: QueuedRun, entry: CachedCheck) -> None:
         batch, key, due = window.batch, window.key, window.due
-        stored = False
+        cpu_us: int | None = None
         try:
             self.counts.late_start_us = max(self.counts.late_start_us, self._clock() - due)
             result = await self._probe(key, entry)
+            cpu_us = result.cpu_us
             if _stalled(result) and self._clock() < claimable_until(due, entry.interval_us):
                 # The window can be claimed again, and a run that starts now still counts for it.
                 result = await self._probe(key, entry)
+                cpu_us += result.cpu_us
         finally:
-            self._end(window, permit)
+            self._end(window, permit, cpu_us)
         if result.outcome is RunOutcome.UNKNOWN:
             self._record_unknown(key, entry, result)
-            self._settle(batch, stored=stored)
+            self._settle(batch, stored=False)
             return
         arrival = arrival_of(key, batch.shard, entry, result, due)
 

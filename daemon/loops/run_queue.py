@@ -1,7 +1,8 @@
 """Queue of windows that wait for their due instant, and then for a permit.
 
 Permits are divided between organizations: one that has many slow runs cannot take the last permits,
-so that the due window of another organization finds a free one.
+so that the due window of another organization finds a free one. One with costly runs starts few at
+a time: the event loop, which all share, could not finish more of them.
 """
 
 from collections import deque
@@ -22,6 +23,18 @@ WINDOWS_WAITING: Final = 5_000
 # process can lease them, or they are missed.
 ORG_WINDOWS_WAITING: Final = 2_500
 RETRY_SECONDS: Final = 0.1
+# One batch is leased for each 25 free permits. A permit can serve many short runs until the next
+# lease: a process that started more runs since the last one leases by their number, up to the
+# second value.
+PERMITS_A_BATCH: Final = 25
+BATCHES_A_LEASE: Final = 20
+# Expected CPU of the runs in progress of one of several organizations, µs. Above it none starts.
+# Two runs that use the whole budget reach it, and a few hundred usual ones do not.
+ORG_CPU_US: Final = 1_000_000
+# The expected CPU of a run is the mean of the latest runs of its organization; this many of them
+# weigh most. A mean below the second value, µs, is not kept: it limits nothing.
+MEAN_OVER_RUNS: Final = 16
+MEAN_US_LEAST: Final = 1_000
 # Starts share a wake-up: a window begins at the end of the interval of this length that it is due
 # in.
 START_GRID_US: Final = 10_000
@@ -56,7 +69,8 @@ class RunQueue:
     """Windows of one process, and the number of runs of each organization.
 
     Invariants: if there are several organizations, only one without runs gets the last free
-    permit. Windows of an organization start in the order of their due instants.
+    permit. Windows of an organization start in the order of their due instants. One without runs
+    may start one, whatever its runs cost.
     """
 
     def __init__(self) -> None:
@@ -64,6 +78,8 @@ class RunQueue:
         self._due: dict[int, deque[QueuedRun]] = {}
         self._due_count = 0
         self._running: dict[int, int] = {}
+        # Mean CPU of a run of the organizations with costly runs, µs.
+        self._mean_us: dict[int, float] = {}
         self._orgs: set[int] = set()
 
     def __len__(self) -> int:
@@ -90,6 +106,14 @@ class RunQueue:
         self._sort(now)
         return sum(len(due) for org, due in self._due.items() if self._may_start(org, free))
 
+    def batches_wanted(self, now: Instant, free: int, started: int) -> int:
+        """Returns how many batches to lease, if `started` runs started since the last lease."""
+        if free <= 0:
+            return 0
+        wanted = max(free, started) - self.startable(now, free)
+        # Rounded up, so that a process with few permits also leases a batch.
+        return max(0, min(-(-wanted // PERMITS_A_BATCH), BATCHES_A_LEASE))
+
     def servable(self, now: Instant, free: int) -> int:
         """Returns how many windows `free` permits serve next: those not due, and `startable`.
 
@@ -112,10 +136,16 @@ class RunQueue:
         self._running[org] = self._running.get(org, 0) + 1
         return item
 
-    def end(self, org: int) -> None:
+    def end(self, org: int, cpu_us: int | None = None) -> None:
+        """Records the end of a run, and the CPU that it used; None if it was not performed."""
         left = self._running.pop(org) - 1
         if left:
             self._running[org] = left
+        if cpu_us is not None:
+            mean = self._mean_us.pop(org, 0.0)
+            mean += (cpu_us - mean) / MEAN_OVER_RUNS
+            if mean >= MEAN_US_LEAST:
+                self._mean_us[org] = mean
 
     def remove_expired(self, now: Instant) -> list[QueuedRun]:
         """Removes and returns the due windows that wait for a permit and can start no more."""
@@ -155,4 +185,7 @@ class RunQueue:
         if free <= 0:
             return False
         runs = self._running.get(org, 0)
-        return len(self._orgs) == 1 or runs == 0 or runs < RUNS_PER_FREE_PERMIT * (free - 1)
+        if len(self._orgs) == 1 or runs == 0:
+            return True
+        is_costly = runs * self._mean_us.get(org, 0.0) >= ORG_CPU_US
+        return not is_costly and runs < RUNS_PER_FREE_PERMIT * (free - 1)

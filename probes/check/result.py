@@ -126,7 +126,8 @@ class Result:
     means that the event loop stalled during the run, so that the latency is partly ours. `bug`
     names the exception and its location if `unknown_reason` is `probe_bug`. It is logged and never
     stored. `failed` is the first false condition if the failure class is `condition_failed`.
-    `certificate` is that of the last TLS handshake with the target, in DER.
+    `certificate` is that of the last TLS handshake with the target, in DER. `cpu_us` is the CPU of
+    the run on the event loop and in its threads.
     """
 
     started_at: int
@@ -140,6 +141,7 @@ class Result:
     bug: str | None = None
     failed: FailedCondition | None = None
     certificate: bytes | None = field(default=None, repr=False)
+    cpu_us: int = 0
 
 
 MESSAGE_LONGEST = 300

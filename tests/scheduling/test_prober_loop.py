@@ -26,6 +26,7 @@ from leadline.storage.monitors.transactions.run_now import run_now
 from leadline.storage.results.event_bus import Bus
 from leadline.storage.scheduling.rows import LeasedBatch
 from leadline.storage.scheduling.tables import presences
+from leadline.storage.scheduling.tables import work_queues as queues
 from tests.support.worlds.world import REGIONS, START, World
 
 Says = Callable[[Check], bool | None]
@@ -195,6 +196,36 @@ async def test_run_batches_of_another_scheduler_are_claimed(
     async with probing(world, uuid7(), permits=permits) as prober:
         await prober.pass_once()
         await settled(world, COVERED, [(20,)])
+
+
+async def test_new_batches_are_claimed_before_those_with_windows_left(world: World) -> None:
+    """Otherwise the windows that an overloaded process cannot run would delay all later ones."""
+    process = uuid7()
+    for _ in range(30):
+        await world.monitor(interval_seconds=60)
+    ticker = Ticker(world.pool, lambda: world.now)
+
+    async def lease(most: int) -> list[int]:
+        world.now = Instant(world.now + SECOND)
+        await attend(world, process, world.now)
+        await ticker.pass_once()
+        shards = [shard for (shard,) in await world.rows("select id from shards")]
+        async with world.pool.transaction("lease") as tx:
+            return [one.id for one in await queues.lease_batches(tx, process, shards, [], most)]
+
+    claimed: list[int] = []
+    while not claimed:
+        claimed = await lease(9)
+    # Until the process may claim its own windows again, and new ones are there.
+    unclaimed: list[int] = []
+    while len(unclaimed) < 5:
+        await lease(0)
+        unclaimed = [
+            id_ for (id_,) in await world.rows("select id from run_batches where not claimed")
+        ]
+    assert await lease(1) != claimed[:1]
+    assert not set(await lease(2)) & set(claimed)
+    assert set(await lease(99)) >= set(claimed)
 
 
 @pytest.mark.parametrize(("seconds", "taken"), [(14, False), (16, True)])
@@ -379,3 +410,44 @@ async def test_slow_runs_of_one_organization_leave_permits_for_others(
         assert started.count(slow) < 8
         assert prober._running is not None
         prober._running.cancel_scope.cancel()
+
+
+async def test_costly_runs_of_one_organization_leave_the_cpu_for_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costly, quick = 1, 2
+    running, most = 0, 0
+    done: list[int] = []
+
+    async def run(_check: Check, _reach: Egress, clock: Callable[[], Instant], org: int) -> Result:
+        nonlocal running, most
+        if org == costly:
+            running += 1
+            most = max(most, running if len(done) > 60 else 0)
+            await trio.sleep(0.002)
+            running -= 1
+        done.append(org)
+        cpu_us = 500_000 if org == costly else 400
+        return Result(clock(), RunOutcome.UP, 1, None, "", Phases(), cpu_us=cpu_us)
+
+    check = make_check("tcp", "127.0.0.1:1", None, {}, ())
+    entry = CachedCheck(uuid7(), 1, frozenset(), 1, 60 * SECOND, 10 * SECOND, True, check)
+
+    async def find(keys: Sequence[MonitorKey]) -> dict[MonitorKey, CachedCheck]:
+        await trio.lowlevel.checkpoint()
+        return dict.fromkeys(keys, entry)
+
+    monkeypatch.setattr(prober_module, "run", run)
+    async with probing(world, uuid7()) as prober:
+        monkeypatch.setattr(prober._catalogue, "find", find)
+        ahead = Instant(world.now + 60 * SECOND)
+        orgs = [quick] + [costly] * 120
+        await prober._take(
+            LeasedBatch(1, 1, orgs, list(range(121)), [world.now] * 121, [ahead] * 121)
+        )
+        with trio.fail_after(30):
+            while len(done) < 121:  # noqa: ASYNC110 - the prober sets no event
+                await trio.sleep(0.01)
+        assert prober._running is not None
+        prober._running.cancel_scope.cancel()
+    assert 1 <= most <= 3

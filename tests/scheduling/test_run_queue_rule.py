@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.daemon.loops.run_queue import (
+    BATCHES_A_LEASE,
+    MEAN_OVER_RUNS,
+    MEAN_US_LEAST,
+    ORG_CPU_US,
     ORG_WINDOWS_WAITING,
+    PERMITS_A_BATCH,
     RETRY_SECONDS,
     RUNS_PER_FREE_PERMIT,
     START_GRID_US,
@@ -33,6 +38,7 @@ class Model:
     waiting: list[QueuedRun] = field(default_factory=list)
     running: dict[int, int] = field(default_factory=dict)
     orgs: set[int] = field(default_factory=set)
+    used_us: dict[int, list[int]] = field(default_factory=dict)
 
     @property
     def free(self) -> int:
@@ -44,7 +50,17 @@ class Model:
 
     def _has_share(self, org: int) -> bool:
         runs = self.running.get(org, 0)
-        return len(self.orgs) == 1 or not runs or runs < RUNS_PER_FREE_PERMIT * (self.free - 1)
+        if len(self.orgs) == 1 or not runs:
+            return True
+        is_costly = runs * self._mean_us(org) >= ORG_CPU_US
+        return not is_costly and runs < RUNS_PER_FREE_PERMIT * (self.free - 1)
+
+    def _mean_us(self, org: int) -> float:
+        mean = 0.0
+        for used_us in self.used_us.get(org, ()):
+            mean += (used_us - mean) / MEAN_OVER_RUNS
+            mean = mean if mean >= MEAN_US_LEAST else 0.0
+        return mean
 
 
 STEPS = st.lists(
@@ -80,8 +96,11 @@ def test_the_queue_agrees_with_a_search(steps: list[tuple[str, int, int]], permi
             model.waiting.remove(started)
             model.running[started.org] = model.running.get(started.org, 0) + 1
         elif step == "end" and model.running.get(org):
-            queue.end(org)
+            cpu_us = (None, 0, 900, 60_000, 600_000, 20_000_000)[amount % 6]
+            queue.end(org, cpu_us)
             model.running[org] -= 1
+            if cpu_us is not None:
+                model.used_us.setdefault(org, []).append(cpu_us)
         elif step == "later":
             now += amount
         elif step == "expire":
@@ -106,6 +125,59 @@ def test_a_permit_stays_free_for_an_organization_without_runs(permits: int, orgs
     assert free >= 1 or permits <= orgs
     queue.push(window(100, 1, 0))
     assert free == 0 or queue.start(Instant(10_000), free) is not None
+
+
+def _in_progress(orgs: dict[int, int], permits: int) -> tuple[RunQueue, dict[int, int]]:
+    """Returns a queue whose organizations have made 64 runs of the given CPU, in µs, and how many
+    runs of each are in progress when no further one may start."""
+    queue, running = RunQueue(), dict.fromkeys(orgs, 0)
+    for number, (org, cpu_us) in enumerate(orgs.items()):
+        for n in range(64):
+            queue.push(window(org, 1_000 * number + n, n))
+            assert queue.start(Instant(n), permits) is not None
+            queue.end(org, cpu_us)
+        for n in range(permits):
+            queue.push(window(org, 1_000 * number + 500 + n, 100))
+    while (item := queue.start(Instant(100), permits - sum(running.values()))) is not None:
+        running[item.org] += 1
+    return queue, running
+
+
+def test_an_organization_with_costly_runs_starts_few_of_them_beside_others() -> None:
+    costly, usual, tls = 1, 2, 3
+    queue, running = _in_progress({costly: 500_000, usual: 400, tls: 3_000}, 200)
+    assert running[costly] == 3
+    assert min(running[usual], running[tls]) > 60
+    # Its runs become cheap again: so does the next one, after enough of them.
+    for _ in range(64):
+        queue.end(costly, 400)
+        assert queue.start(Instant(100), 50) is not None
+    assert queue.startable(Instant(100), 50) > 0
+
+
+def test_an_organization_alone_starts_any_number_of_costly_runs() -> None:
+    _, running = _in_progress({1: 500_000}, 40)
+    assert running == {1: 40}
+
+
+def test_a_run_that_costs_more_than_all_may_still_starts_alone() -> None:
+    _, running = _in_progress({1: 60 * ORG_CPU_US, 2: 400}, 40)
+    assert running[1] == 1
+
+
+@given(st.integers(-2, 300), st.integers(0, 5_000), st.integers(0, 300))
+def test_the_lease_follows_the_permits_and_the_runs(free: int, started: int, waiting: int) -> None:
+    queue = RunQueue()
+    for number in range(waiting):
+        queue.push(window(1, number, 0))
+    wanted = queue.batches_wanted(Instant(1), free, started)
+    assert 0 <= wanted <= BATCHES_A_LEASE
+    if free <= 0 or waiting >= max(free, started):
+        assert wanted == 0
+    else:
+        assert wanted > 0
+        missing = max(free, started) - waiting
+        assert wanted == BATCHES_A_LEASE or 0 <= wanted * PERMITS_A_BATCH - missing < 25
 
 
 def test_one_organization_uses_all_permits() -> None:

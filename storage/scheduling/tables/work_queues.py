@@ -41,7 +41,7 @@ where id = any(array(
         <= at(%(now)s)
       else s.holder is null or not {HELD.format(row="s")} end
     and s.id <> all(%(have)s)
-  order by s.first_due limit %(most)s
+  order by s.claimed, s.first_due limit %(most)s
   for update skip locked))
 returning id, shard, orgs, monitors, due_ats, claim_untils
 """
@@ -187,7 +187,11 @@ delete from jobs where (org, monitor) in (
 async def lease_batches(
     tx: Tx, process: UUID, shards: Sequence[int], have: Sequence[int], most: int
 ) -> list[LeasedBatch]:
-    """Leases batches without a live holder, oldest first. Skips locked rows."""
+    """Leases batches without a live holder. Skips locked rows.
+
+    Batches that no process has claimed come first, then the oldest. A process claims a batch again
+    while windows of it are left; those of a tenant that overloads it must not delay new batches.
+    """
     return await tx.structs(
         LeasedBatch,
         _LEASE_BATCHES,
