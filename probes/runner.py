@@ -16,7 +16,6 @@ from .check.condition import unparse
 from .check.condition_evaluation import ProbeValues
 from .check.cpu_meter import CpuMeter, metered
 from .check.failure import LocalFailure, TargetFailure
-from .check.loop_lag import LoopLag
 from .check.observation import Observation
 from .check.phase_timer import Stopwatch, overdue
 from .check.result import (
@@ -84,22 +83,32 @@ async def run(check: Check, reach: Egress, now: Callable[[], int], org: int = 0)
     kind = kind_of(check.type)
     if kind is not None:
         await prepare(kind, check)
+    began_us = reach.lag.begin()
+    try:
+        return await _run(kind, check, reach, now, CpuMeter(reach.cpu, org), began_us)
+    finally:
+        reach.lag.end()
+
+
+async def _run(
+    kind: ProbeKind | None,
+    check: Check,
+    reach: Egress,
+    now: Callable[[], int],
+    meter: CpuMeter,
+    began_us: int,
+) -> Result:
     started_at = now()
-    began_us = LoopLag.now_us()
-    waited_us = held_up_us = cpu_us = 0
     if kind is None:
         end = _End(Phases(), unknown=UnknownReason.UNKNOWN_KIND)
     else:
-        meter = CpuMeter(reach.cpu, org)
         end = await metered(_attempts(kind, check, reach, now, meter), meter)
-        waited_us, held_up_us = meter.waited_us, meter.held_up_us
-        cpu_us = meter.used_ns // 1_000
     # If a cancellation moved the deadline, the timeout is not a result of the target.
     await trio.lowlevel.checkpoint_if_cancelled()
-    stalled_us = max(reach.lag.stalled_since(began_us), waited_us)
+    stalled_us = max(reach.lag.stalled_since(began_us), meter.waited_us)
     if not end.up:
         # A target that is up has answered, however long its answer waited for a thread.
-        stalled_us = max(stalled_us, held_up_us)
+        stalled_us = max(stalled_us, meter.held_up_us)
     if end.failure is FailureClass.RESPONSE_TOO_EXPENSIVE:
         # The budget counts CPU time, so delays of this process did not use it up.
         pass
@@ -107,8 +116,8 @@ async def run(check: Check, reach: Egress, now: Callable[[], int], org: int = 0)
         end.failure, end.unknown = None, UnknownReason.LOOP_STALLED
     elif (end.failure or end.expected) in NETWORK_CLASSES and await _offline(reach):
         end.failure, end.unknown = None, UnknownReason.PROBER_OFFLINE
-    lagged = max(stalled_us, held_up_us) > LAGGED_US
-    return _result(check, started_at, end, cpu_us, lagged=lagged)
+    lagged = max(stalled_us, meter.held_up_us) > LAGGED_US
+    return _result(check, started_at, end, meter.used_ns // 1_000, lagged=lagged)
 
 
 async def _offline(reach: Egress) -> bool:

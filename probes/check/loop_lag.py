@@ -1,7 +1,8 @@
 """Stalls of the event loop, so that they are not reported as failures of the target.
 
-A task wakes every `TICK_SECONDS`, and its lateness is the duration of the stall. CLOCK_BOOTTIME, if
-the system has it, also counts time in suspend.
+A task wakes every `TICK_SECONDS`, and its lateness is the duration of the stall. While no run is in
+progress it wakes every `REST_SECONDS`, because the wake-ups were half of the CPU of an idle daemon.
+CLOCK_BOOTTIME, if the system has it, also counts time in suspend.
 """
 
 import time
@@ -11,18 +12,18 @@ from collections import deque
 import trio
 
 TICK_SECONDS = 0.05
+REST_SECONDS = 1.0
 # Smaller lateness is normal in a busy loop and is not recorded as a stall.
 NOTED_US = 20_000
 # Upper bounds of the histogram of lateness, µs.
 LATENESS_US = (1_000, 2_500, 5_000, 10_000, 20_000, 50_000, 100_000, 500_000)
-_TICK_US = int(TICK_SECONDS * 1_000_000)
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class LoopLag:
     """Monitor of the event loop, one per process.
 
-    `watch` must run in a nursery for as long as probes run.
+    `watch` must run in a nursery for as long as probes run. Each run calls `begin`, and `end` once.
     """
 
     def __init__(self) -> None:
@@ -30,6 +31,12 @@ class LoopLag:
         # that is not longer than a newer one can never be the longest of a span.
         self._stalls: deque[tuple[int, int]] = deque()
         self._slept_at_us: int | None = None
+        # Time until the watch task wakes, and its event while it rests.
+        self._tick_us = int(TICK_SECONDS * 1_000_000)
+        self._rest: trio.Event | None = None
+        # Runs in progress, and whether one began since the last wake-up.
+        self._runs = 0
+        self._has_begun = False
         # Wake-ups per bucket of LATENESS_US, the last for later ones; and the sum of all lateness.
         self.lateness = [0] * (len(LATENESS_US) + 1)
         self.late_us = 0
@@ -44,14 +51,42 @@ class LoopLag:
         started = False
         try:
             while True:
+                is_resting = not (self._runs or self._has_begun)
+                self._has_begun = False
+                self._tick_us = int((REST_SECONDS if is_resting else TICK_SECONDS) * 1_000_000)
                 self._slept_at_us = self.now_us()
                 if not started:
                     started = True
                     task_status.started()
-                await trio.sleep(TICK_SECONDS)
+                await self._sleep(is_resting)
                 self._note(self.now_us())
         finally:
-            self._slept_at_us = None
+            self._slept_at_us = self._rest = None
+
+    async def _sleep(self, is_resting: bool) -> None:
+        if not is_resting:
+            await trio.sleep(TICK_SECONDS)
+            return
+        self._rest = trio.Event()
+        with trio.move_on_after(REST_SECONDS):
+            await self._rest.wait()
+        self._rest = None
+
+    def begin(self) -> int:
+        """Ends the rest of the watch task. Returns the instant of a run for `stalled_since`."""
+        now_us = self.now_us()
+        self._runs += 1
+        self._has_begun = True
+        if self._rest is not None:
+            # From here on the task is late: a stall now is one of this run.
+            self._slept_at_us, self._tick_us = now_us, 0
+            self._rest.set()
+            self._rest = None
+        return now_us
+
+    def end(self) -> None:
+        """Records the end of a run, after its last `stalled_since`."""
+        self._runs -= 1
 
     def stalled_since(self, began_us: int) -> int:
         """Returns the longest single stall, in µs, between `began_us` and now.
@@ -62,7 +97,7 @@ class LoopLag:
             raise RuntimeError("LoopLag.watch is not running, so stalls are not recorded")
         now_us = self.now_us()
         # The watch task may not have run since the end of a current stall.
-        worst_us = max(0, now_us - max(began_us, self._slept_at_us + _TICK_US))
+        worst_us = max(0, now_us - max(began_us, self._slept_at_us + self._tick_us))
         first = True
         for noted_at_us, stall_us in self._stalls:
             if noted_at_us >= began_us:
@@ -76,7 +111,7 @@ class LoopLag:
 
     def _note(self, now_us: int) -> None:
         assert self._slept_at_us is not None
-        stall_us = now_us - self._slept_at_us - _TICK_US
+        stall_us = now_us - self._slept_at_us - self._tick_us
         self.lateness[bisect_left(LATENESS_US, stall_us)] += 1
         self.late_us += max(stall_us, 0)
         if stall_us < NOTED_US:
