@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from leadline.daemon.loops.mailers import certificate_teller
-from leadline.daemon.loops.mailers.certificate_teller import CertificateTeller
+from leadline.daemon.loops.mailers.warning_teller import WarningTeller
 from leadline.storage.alerting.queries.open_warnings import NO_WARNINGS, select_warnings
 from leadline.storage.alerting.rules import outage_text
 from leadline.storage.alerting.transactions import tell_certificate
@@ -35,8 +35,8 @@ def story(world: World) -> Story:
     return Story(world)
 
 
-def teller_of(story: Story) -> CertificateTeller:
-    return CertificateTeller(story.world.pool, lambda: story.world.now)
+def teller_of(story: Story) -> WarningTeller:
+    return WarningTeller(story.world.pool, lambda: story.world.now)
 
 
 async def certified_monitor(story: Story, **given: Any) -> MonitorRow:
@@ -273,7 +273,7 @@ async def test_a_pass_has_bounds_and_the_next_one_continues(
     monkeypatch.setattr(certificate_teller, "DECISIONS_MOST", 2)
     monkeypatch.setattr(certificate_teller, "BATCH_MOST", 3)
     teller, beats = teller_of(story), list[int]()
-    teller.beat = lambda: beats.append(1)
+    teller.beat_with(lambda: beats.append(1))
     for number in range(5):
         one = await story.world.monitor(name=f"Shop {number}", warn_certificate_days=21)
         await saw(story, one, 10)
@@ -458,7 +458,7 @@ async def test_a_silence_that_begins_after_the_read_delays_the_warning(
     with monkeypatch.context() as patch:
         patch.setattr(certificate_teller, "select_quiet", none_quiet)
         assert await teller.pass_once() == 0
-    assert teller.told == {CertificateOutcome.LATER: 1}
+    assert teller._certificates.told == {CertificateOutcome.LATER: 1}
 
 
 async def test_many_monitors_that_wait_cost_one_read(
@@ -470,6 +470,6 @@ async def test_many_monitors_that_wait_cost_one_read(
         one = await story.world.monitor(name=f"Shop {number}", warn_certificate_days=21)
         await saw(story, one, 10)
     await execute(story, SILENCE)
-    assert (await teller.pass_once(), teller.told) == (0, {})
+    assert (await teller.pass_once(), teller._certificates.told) == (0, {})
     await execute(story, "delete from settings where name = 'alerting'")
     assert await teller.pass_once() == 5

@@ -6,6 +6,7 @@ import pytest
 
 from leadline.daemon.loops.mailers import slow_teller
 from leadline.daemon.loops.mailers.slow_teller import SlowTeller
+from leadline.daemon.loops.mailers.warning_teller import WarningTeller
 from leadline.storage.alerting.queries.open_warnings import NO_WARNINGS, select_warnings
 from leadline.storage.alerting.rules import outage_text
 from leadline.storage.alerting.transactions import tell_slow
@@ -163,6 +164,18 @@ async def test_a_fast_check_during_a_mute_cancels_the_warning(
     assert await teller.pass_once() == 0
     await checked(story, row, 600)
     assert await teller.pass_once() == 1
+
+
+async def test_the_loop_ends_the_last_warning_and_forgets_its_monitor(story: Story) -> None:
+    """No monitor has a threshold then, so only the warning itself is a reason to look."""
+    row, loop = await slow_monitor(story), WarningTeller(story.world.pool, lambda: story.world.now)
+    await checked(story, row, 600, 600, 600)
+    assert await loop.pass_once() == 1
+    await execute(story, "update monitors set slow_above_ms = 0")
+    assert await loop.pass_once() == 1
+    assert await since(story, row) is None
+    assert await loop.pass_once() == 0
+    assert not loop._slow._states
 
 
 async def test_a_removed_threshold_ends_the_warning(story: Story) -> None:

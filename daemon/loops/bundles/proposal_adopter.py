@@ -10,7 +10,7 @@ from typing import Final
 from ....storage.bundles.transactions.adopt_proposals import adopt_proposals
 from ....storage.engine.pools import Pool
 
-PAUSE_SECONDS: Final = 5.0
+PAUSE_SECONDS: Final = 15.0
 
 
 @dataclass(frozen=True)

@@ -33,14 +33,16 @@ class MaintenanceTeller:
         logged and repeated in the next pass; the others continue.
         """
         noted = 0
-        async with self.pool.transaction("find_announced_maintenance", read_only=True) as tx:
+        async with self.pool.transaction("find_maintenance_notices", read_only=True) as tx:
             pages = await find_telling_pages(tx)
+            waiting = await select_open_notices(tx, NOTICES_AT_ONCE)
         for uid in pages:
             with _logged(page=str(uid)):
                 note = partial(note_due_steps, uid=uid)
                 noted += await self.pool.transact("note_maintenance_steps", note)
-        async with self.pool.transaction("open_maintenance_notices", read_only=True) as tx:
-            waiting = await select_open_notices(tx, NOTICES_AT_ONCE)
+        if noted:
+            async with self.pool.transaction("open_maintenance_notices", read_only=True) as tx:
+                waiting = await select_open_notices(tx, NOTICES_AT_ONCE)
         for key in waiting:
             with _logged(org=key.org, page_key=key.page, step=key.step):
                 pass_on = partial(pass_on_notice, key=key)

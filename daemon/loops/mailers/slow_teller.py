@@ -63,6 +63,10 @@ class SlowTeller:
             "unwatched_monitors", slow_warnings.select_unwatched, self._end
         )
 
+    def forget(self) -> None:
+        """Forgets the states of all monitors, because none has a threshold."""
+        self._states.clear()
+
     async def _each(self, name: str, select: _Select, handle: _Handle) -> int:
         """Handles all monitors in batches, whatever happens to those before."""
         changes, after = 0, MonitorKey((0, 0))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from ....storage.alerting.queries.warning_work import select_warning_work
 from ....storage.core.instant import Instant
 from ....storage.engine.pools import Pool
 from .certificate_teller import CertificateTeller
@@ -13,6 +14,7 @@ PAUSE_SECONDS: Final = 10.0
 
 class WarningTeller:
     def __init__(self, pool: Pool, clock: Callable[[], Instant]) -> None:
+        self._pool = pool
         self._slow = SlowTeller(pool, clock)
         self._certificates = CertificateTeller(pool, clock)
 
@@ -21,4 +23,13 @@ class WarningTeller:
 
     async def pass_once(self) -> int:
         """Begins and ends warnings; returns their number."""
-        return await self._slow.pass_once() + await self._certificates.pass_once()
+        async with self._pool.statement("warning_work") as tx:
+            work = await select_warning_work(tx)
+        changes = 0
+        if work.slow:
+            changes += await self._slow.pass_once()
+        else:
+            self._slow.forget()
+        if work.certificates:
+            changes += await self._certificates.pass_once()
+        return changes
