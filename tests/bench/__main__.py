@@ -19,6 +19,7 @@ from .gate import gate_90_days, gate_refused
 from .growth import absence, fifty_thousand, growth, neighbours
 from .history import history
 from .hostile import hostile
+from .hour import hour
 from .kinds import kinds
 from .lists import lists
 from .loop import loop
@@ -34,6 +35,7 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "kinds": kinds,
     "loop": loop,
     "hostile": hostile,
+    "hour": hour,
     "checks-50": at_rate(1_500, 40),
     "checks-333": at_rate(10_000, 60),
     "checks-1000": at_rate(30_000, 60),

@@ -15,9 +15,8 @@ from typing import Any
 import psycopg
 
 from ..support.processes.daemon_process import Daemon, daemon
-from .checks import _first_round, _seen, _stored
+from .checks import LATE_MS, _first_round, _seen, _stored
 from .client import _at
-from .delays import LATE_MS
 from .hostile import HOST, _peers, _project
 from .pushes import _database, _process
 from .seed import add_monitors
