@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from ..support.processes.daemon_process import Daemon, daemon
-from .checks import _seen, _stored
+from .checks import _one, _seen, _stored
 from .pushes import make_tokens
 from .seed import add_monitors
 from .target import nginx
@@ -92,8 +92,7 @@ def _sample(running: Daemon) -> Figures:
 
 def _request(running: Daemon, tokens: list[str], ended: threading.Event) -> None:
     """Pushes, and between them edits of a monitor, lists and screens, until the end."""
-    (project,) = running.api("GET", "/projects")[:1]
-    here = f"/projects/{project['id']}"
+    here = f"/projects/{_one(running.dsn, 'select uid from projects order by id limit 1')}"
     monitor = running.api("GET", f"{here}/monitors?limit=1")[0]["id"]
     number = 0
     while not ended.wait(1 / REQUESTS_A_SECOND):
