@@ -138,7 +138,7 @@ class Prober:
             for late in self._queue.remove_expired(now):
                 # Another process can run it, or the sealer settles it.
                 self._settle(late.batch, stored=False)
-            window = self._queue.start(now, int(self._permits.available_tokens))
+            window = self._queue.start(now, self._free())
             if window is None:
                 await self._news.wait(self._queue.seconds_to_next(now, PAUSE_SECONDS))
                 continue
@@ -155,13 +155,18 @@ class Prober:
             if self._started % STARTS_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
 
+    def _free(self) -> int:
+        """Returns the permits that no run has, and none that has begun waits for."""
+        total = int(self._permits.total_tokens)
+        return min(int(self._permits.available_tokens), total - self._queue.runs)
+
     def _needs_more(self, now: Instant) -> bool:
-        most, free = self._permits.total_tokens, int(self._permits.available_tokens)
+        most, free = self._permits.total_tokens, self._free()
         return len(self._queue) < most or (free > 0 and self._queue.servable(now, free) < most)
 
-    def _end(self, window: QueuedRun, permit: object, cpu_us: int | None = None) -> None:
+    def _end(self, window: QueuedRun, permit: object) -> None:
         self._permits.release_on_behalf_of(permit)
-        self._queue.end(window.org, cpu_us)
+        self._queue.end(window.org)
         if self._queue.has_due:
             self._news.set()
 
@@ -202,8 +207,7 @@ class Prober:
         """
         started, self._started = self._started, 0
         for _ in range(LEASES_A_PASS):
-            free = int(self._permits.available_tokens)
-            most = self._queue.batches_wanted(self._clock(), free, started)
+            most = self._queue.batches_wanted(self._clock(), self._free(), started)
             if not most or not self._shards or self._queue.is_full():
                 self._wants_more = True
                 return
@@ -258,17 +262,14 @@ class Prober:
 
     async def _run_window(self, permit: object, window: QueuedRun, entry: CachedCheck) -> None:
         batch, key, due = window.batch, window.key, window.due
-        cpu_us: int | None = None
         try:
             self.counts.late_start_us = max(self.counts.late_start_us, self._clock() - due)
             result = await self._probe(key, entry)
-            cpu_us = result.cpu_us
             if _stalled(result) and self._clock() < claimable_until(due, entry.interval_us):
                 # The window can be claimed again, and a run that starts now still counts for it.
                 result = await self._probe(key, entry)
-                cpu_us += result.cpu_us
         finally:
-            self._end(window, permit, cpu_us)
+            self._end(window, permit)
         if result.outcome is RunOutcome.UNKNOWN:
             self._record_unknown(key, entry, result)
             self._settle(batch, stored=False)
@@ -290,6 +291,7 @@ class Prober:
         self.counts.started += 1
         assert entry.check is not None, "entries without a check are not started"
         result = await run(entry.check, self._reach, self._clock, key[0])
+        self._queue.record_cpu(key[0], result.cpu_us)
         if entry.check.type in CERTIFIED:
             self._certificates.see(key, entry.revision, result)
         return result
@@ -297,9 +299,11 @@ class Prober:
     async def _lease_jobs(self) -> None:
         if not self._shards or self._running is None or self._is_closed:
             return
-        most = min(JOBS_AT_ONCE, int(self._permits.available_tokens))
+        free = self._free()
+        most = max(0, min(JOBS_AT_ONCE, free))
+        at_share = self._queue.orgs_at_share(free)
         async with self._pool.transaction("lease_jobs") as tx:
-            jobs = await queues.lease_jobs(tx, self._process, self._shards, most)
+            jobs = await queues.lease_jobs(tx, self._process, self._shards, most, at_share)
         # The edit that caused a job can commit after the last refresh: the cached monitor would
         # still be paused. Jobs are few, so their monitors are read again.
         keys = [MonitorKey((job.org, job.monitor)) for job in jobs]
@@ -310,6 +314,7 @@ class Prober:
             # Leased and not started: the lease expires.
             return
         for job in jobs:
+            self._queue.begin(job.org)
             self._running.start_soon(
                 self._run_job, job, entries.get(MonitorKey((job.org, job.monitor)))
             )
@@ -324,6 +329,8 @@ class Prober:
                 await queues.delete_jobs(tx, [job])
         except Unavailable:
             log.warning("job stays leased until its lease expires")
+        finally:
+            self._queue.end(job.org)
 
     async def _run_beside(self, job: LeasedJob, entry: CachedCheck | None) -> bool:
         """Performs a run without a window; returns False if its definition was outdated."""

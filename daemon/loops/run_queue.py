@@ -86,6 +86,11 @@ class RunQueue:
         return len(self._later) + self._due_count
 
     @property
+    def runs(self) -> int:
+        """Returns the number of runs in progress, with those without a window."""
+        return sum(self._running.values())
+
+    @property
     def has_due(self) -> bool:
         """Returns whether a due window waits for a permit."""
         return bool(self._due)
@@ -133,19 +138,29 @@ class RunQueue:
         org = min(orgs, key=lambda one: (self._running.get(one, 0), self._due[one][0]))
         item = self._due[org].popleft()
         self._settle(org)
-        self._running[org] = self._running.get(org, 0) + 1
+        self.begin(org)
         return item
 
-    def end(self, org: int, cpu_us: int | None = None) -> None:
-        """Records the end of a run, and the CPU that it used; None if it was not performed."""
+    def begin(self, org: int) -> None:
+        """Records a run without a window. Call `end` when it has ended."""
+        self._orgs.add(org)
+        self._running[org] = self._running.get(org, 0) + 1
+
+    def end(self, org: int) -> None:
         left = self._running.pop(org) - 1
         if left:
             self._running[org] = left
-        if cpu_us is not None:
-            mean = self._mean_us.pop(org, 0.0)
-            mean += (cpu_us - mean) / MEAN_OVER_RUNS
-            if mean >= MEAN_US_LEAST:
-                self._mean_us[org] = mean
+
+    def record_cpu(self, org: int, us: int) -> None:
+        """Records the CPU that a run has used."""
+        mean = self._mean_us.pop(org, 0.0)
+        mean += (us - mean) / MEAN_OVER_RUNS
+        if mean >= MEAN_US_LEAST:
+            self._mean_us[org] = mean
+
+    def orgs_at_share(self, free: int) -> list[int]:
+        """Returns the organizations that may not start a run beside those in progress."""
+        return [org for org in self._running if not self._may_start(org, free)]
 
     def remove_expired(self, now: Instant) -> list[QueuedRun]:
         """Removes and returns the due windows that wait for a permit and can start no more."""

@@ -156,6 +156,69 @@ async def attend(world: World, process: UUID, through: Instant) -> None:
         )
 
 
+async def lease_jobs(world: World, process: UUID, most: int, *but: int) -> list[tuple[int, int]]:
+    shards = [shard for (shard,) in await world.rows("select id from shards")]
+    async with world.pool.transaction("lease") as tx:
+        jobs = await queues.lease_jobs(tx, process, shards, most, but)
+    return [(job.org, job.monitor) for job in jobs]
+
+
+async def test_an_outage_of_one_organization_delays_no_job_of_another(world: World) -> None:
+    rows = [await world.monitor() for _ in range(6)]
+    other = rows[-1]
+    # The organization of the last monitor is another one, and its job the newest.
+    async with world.pool.transaction("move") as tx:
+        await tx.execute("set local session_replication_role = replica")
+        await tx.execute("update jobs set org = 77 where id = (select max(id) from jobs)")
+    process = uuid7()
+    await attend(world, process, world.now)
+    assert set(await lease_jobs(world, process, 2)) == {(77, other.key[1]), rows[0].key}
+    assert await lease_jobs(world, process, 9, world.org, 77) == []
+    assert len(await lease_jobs(world, process, 9)) == 4
+    assert await lease_jobs(world, process, 9) == []
+
+
+async def test_each_job_is_leased_by_one_of_many_processes(world: World) -> None:
+    for _ in range(40):
+        await world.monitor()
+    leased: list[tuple[int, int]] = []
+
+    async def lease_some() -> None:
+        process = uuid7()
+        await attend(world, process, world.now)
+        while found := await lease_jobs(world, process, 3):
+            leased.extend(found)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(6):
+            nursery.start_soon(lease_some)
+    assert len(leased) == len(set(leased)) == 40
+
+
+async def test_jobs_of_silent_targets_leave_permits_for_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pass leases further jobs of an outage, until the organization has its share."""
+
+    async def run(_check: Check, _reach: Egress, clock: Callable[[], Instant], _org: int) -> Result:
+        await trio.sleep_forever()
+        return Result(clock(), RunOutcome.UP, 1, None, "", Phases())
+
+    for _ in range(30):
+        await world.monitor(interval_seconds=86_400)
+    monkeypatch.setattr(prober_module, "run", run)
+    async with probing(world, uuid7(), permits=20) as prober:
+        monkeypatch.setattr(prober_module, "JOBS_AT_ONCE", 3)
+        # A window of another organization, which is due later.
+        later = Instant(world.now + 3_600 * SECOND)
+        await prober._take(LeasedBatch(9, 1, [77], [1], [later], [later]))
+        for _ in range(12):
+            await prober.pass_once()
+        assert 20 * 2 // 3 <= prober._permits.borrowed_tokens < 20
+        assert prober._running is not None
+        prober._running.cancel_scope.cancel()
+
+
 async def test_runs_of_another_region_are_not_run_here(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,7 +65,7 @@ class Model:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["push", "push", "start", "start", "end", "later", "expire"]),
+        st.sampled_from(["push", "push", "start", "start", "end", "later", "expire", "beside"]),
         st.integers(1, 3),
         st.integers(0, 40),
     ),
@@ -97,9 +97,10 @@ def test_the_queue_agrees_with_a_search(steps: list[tuple[str, int, int]], permi
             model.running[started.org] = model.running.get(started.org, 0) + 1
         elif step == "end" and model.running.get(org):
             cpu_us = (None, 0, 900, 60_000, 600_000, 20_000_000)[amount % 6]
-            queue.end(org, cpu_us)
+            queue.end(org)
             model.running[org] -= 1
             if cpu_us is not None:
+                queue.record_cpu(org, cpu_us)
                 model.used_us.setdefault(org, []).append(cpu_us)
         elif step == "later":
             now += amount
@@ -107,7 +108,16 @@ def test_the_queue_agrees_with_a_search(steps: list[tuple[str, int, int]], permi
             for item in queue.remove_expired(Instant(now)):
                 assert item.claim_until <= now
                 model.waiting.remove(item)
+        elif step == "beside":
+            queue.begin(org)
+            model.orgs.add(org)
+            model.running[org] = model.running.get(org, 0) + 1
         assert len(queue) == len(model.waiting)
+        assert sorted(queue.orgs_at_share(model.free)) == sorted(
+            org
+            for org, runs in model.running.items()
+            if runs and not (model.free > 0 and model._has_share(org))
+        )
         assert 0 <= queue.seconds_to_next(Instant(now), 1.0) <= 1.0
 
 
@@ -135,7 +145,8 @@ def _in_progress(orgs: dict[int, int], permits: int) -> tuple[RunQueue, dict[int
         for n in range(64):
             queue.push(window(org, 1_000 * number + n, n))
             assert queue.start(Instant(n), permits) is not None
-            queue.end(org, cpu_us)
+            queue.end(org)
+            queue.record_cpu(org, cpu_us)
         for n in range(permits):
             queue.push(window(org, 1_000 * number + 500 + n, 100))
     while (item := queue.start(Instant(100), permits - sum(running.values()))) is not None:
@@ -150,7 +161,8 @@ def test_an_organization_with_costly_runs_starts_few_of_them_beside_others() -> 
     assert min(running[usual], running[tls]) > 60
     # Its runs become cheap again: so does the next one, after enough of them.
     for _ in range(64):
-        queue.end(costly, 400)
+        queue.end(costly)
+        queue.record_cpu(costly, 400)
         assert queue.start(Instant(100), 50) is not None
     assert queue.startable(Instant(100), 50) > 0
 

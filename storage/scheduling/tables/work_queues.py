@@ -89,17 +89,23 @@ order by m.id
 on conflict (org, monitor, reason) do {_AGAIN}
 """
 
-# Canaries are excluded: they are claimed by `claim_canary_runs`.
+# Organizations take turns: an outage of one with thousands of monitors delays no other. Canaries
+# are excluded: they are claimed by `claim_canary_runs`. Only the condition beside the lock is
+# evaluated again if another process has just leased the row.
 _LEASE_JOBS = f"""
+with waiting as materialized (
+  select j.org, j.id, j.due_at, row_number() over (partition by j.org order by j.due_at) as turn
+  from jobs j
+  where j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
+    and (j.holder is null or not {HELD.format(row="j")}) and j.org <> all(%(but)s::int[])
+    and not exists (select from monitors m where m.org = j.org and m.id = j.monitor
+      and m.type = 'async_canary'))
 update jobs set holder = %(process)s
 where (org, id) in (
-  select j.org, j.id from jobs j
-  where j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
-    and (j.holder is null or not {HELD.format(row="j")})
-    and not exists (select from monitors m where m.org = j.org and m.id = j.monitor
-      and m.type = 'async_canary')
-  order by j.due_at limit %(most)s
-  for update skip locked)
+  select j.org, j.id from waiting w join jobs j on j.org = w.org and j.id = w.id
+  where j.holder is null or not {HELD.format(row="j")}
+  order by w.turn, w.due_at limit %(most)s
+  for update of j skip locked)
 returning org, id, uid, shard, monitor, reason, due_at
 """
 _LOCK_CANARY_JOBS = """
@@ -253,9 +259,18 @@ async def add_extra_runs(
     )
 
 
-async def lease_jobs(tx: Tx, process: UUID, shards: Sequence[int], most: int) -> list[LeasedJob]:
+async def lease_jobs(
+    tx: Tx, process: UUID, shards: Sequence[int], most: int, but: Sequence[int] = ()
+) -> list[LeasedJob]:
+    """Leases due jobs, the oldest of each organization first, none of the organizations `but`."""
     return await tx.structs(
-        LeasedJob, _LEASE_JOBS, process=process, shards=list(shards), most=most, now=tx.now
+        LeasedJob,
+        _LEASE_JOBS,
+        process=process,
+        shards=list(shards),
+        most=most,
+        but=list(but),
+        now=tx.now,
     )
 
 
