@@ -41,6 +41,13 @@ class StateUpdate:
     last_heartbeat: Instant | None
     flips: list[StatusChange] = field(default_factory=list)
     failed_last: bool = False
+    # Whether a result that is not folded is the newest one.
+    is_passed_over: bool = False
+
+    def pass_over(self, arrival: IncomingResult) -> None:
+        """Notes a stored result that is not folded. The new version tells that it is the newest."""
+        if self.newest is None or arrival.ts > self.newest:
+            self.is_passed_over = True
 
     def take(self, arrival: IncomingResult) -> None:
         """Folds a stored live result. Ignores results older than the newest folded one."""
@@ -72,7 +79,12 @@ class StateUpdate:
         row = self.locked
         was = (row.status, row.failures, row.successes, row.silent_since)
         state = self.state
-        return was != (state.status, state.failures, state.successes, self.silent_since)
+        return self.is_passed_over or was != (
+            state.status,
+            state.failures,
+            state.successes,
+            self.silent_since,
+        )
 
     @property
     def wants_confirming(self) -> bool:

@@ -1,0 +1,159 @@
+"""The whole list of the monitors of a project, from parts that are kept as JSON.
+
+Each read compares the marks of the monitors in one statement, and reads only those whose part can
+have changed. Marks and parts are of one snapshot, so a list is that of its transaction. The next
+due instant depends on the clock alone and is written into the part.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+
+from ....storage.core.instant import LATEST, SECOND, Instant, to_text
+from ....storage.engine.pools import Isolation, Tx
+from ....storage.monitors.queries.list_marks import (
+    ListMarks,
+    select_list_marks,
+    select_listed,
+    unchanged_until,
+)
+from ....storage.monitors.queries.monitors import next_due_of
+from ....storage.monitors.rows import MonitorRow
+from ....storage.scheduling.rules.run_schedule import ScheduleTerm, next_due
+from ...wire.route import Request
+from ...wire.scope_keys import org_of, project_of
+from .monitors import ShownMonitor, may_see_secrets, shown_monitors
+
+# Parts that end so soon are read together with those that have ended.
+READ_AHEAD_US: Final = 5 * SECOND
+# Memory of a part beside its JSON, which the body has again.
+_PART_BYTES: Final = 600
+_NEXT_DUE: Final = b',"next_due_at":"'
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMonitor:
+    """JSON of a monitor, true before `until`.
+
+    Its next due instant is `due`, LATEST without one, whose text begins at `due_starts`.
+    """
+
+    json: bytes
+    until: Instant
+    due: Instant = LATEST
+    due_starts: int = 0
+    term: ScheduleTerm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptList:
+    """Parts of a list by slug, with their marks. None for a part that each request reads.
+
+    All parts are true from `read_at` to `until`, which is `read_at` if one is not kept.
+    """
+
+    seen: ListMarks
+    parts: list[KeptMonitor | None]
+    body: bytes
+    read_at: Instant
+    until: Instant
+
+
+async def read_list(ask: Request) -> bytes:
+    """Returns JSON of all monitors of the project as the caller may see them."""
+    org, project = org_of(ask), project_of(ask)
+    shows_secrets = may_see_secrets(ask)
+    # The address of the installation is part of push URLs.
+    variant = (shows_secrets, ask.base_url if shows_secrets else "")
+    lists = ask.context.lists
+    known: KeptList | None = lists.get(org, project, variant)
+    if known is not None and await _is_true(ask, known):
+        return known.body
+    async with ask.context.pool.transaction(
+        "list_monitors", read_only=True, isolation=Isolation.REPEATABLE_READ
+    ) as tx:
+        found = await _read(ask, tx, org, project, known)
+    weight = sum(len(part.json) + _PART_BYTES for part in found.parts if part is not None)
+    lists.put(org, project, found, weight + len(found.body), variant)
+    return found.body
+
+
+async def _is_true(ask: Request, known: KeptList) -> bool:
+    """Returns whether the whole list is still true, by one statement outside a transaction."""
+    if not known.read_at <= ask.context.clock() < known.until:
+        return False
+    async with ask.context.pool.statement("compare_monitors") as tx:
+        now = tx.now
+        seen = await select_list_marks(tx, org_of(ask), project_of(ask))
+    return known.read_at <= now < known.until and known.seen == seen
+
+
+async def _read(ask: Request, tx: Tx, org: int, project: int, known: KeptList | None) -> KeptList:
+    # The clock is read first: a result that was committed since has a later instant at most.
+    now = tx.now
+    seen = await select_list_marks(tx, org, project)
+    if known is not None and now < known.read_at:
+        # The clock was set back.
+        known = None
+    unsettled = set(seen.unsettled)
+    kept = _unchanged(known, seen, unsettled, now)
+    stale = [key for key in seen.ids if key not in kept]
+    bodies = {key: part.json for key, part in kept.items()}
+    if stale:
+        soon = Instant(now + READ_AHEAD_US)
+        stale += [key for key, part in kept.items() if part.until <= soon]
+        rows = await select_listed(tx, org, stale)
+        found = [rows[key] for key in stale]
+        for row, shown in zip(found, await shown_monitors(ask, tx, found), strict=True):
+            bodies[row.id] = json = msgspec.json.encode(shown.json)
+            part = None if row.id in unsettled else _part(row, shown, json, now)
+            kept.pop(row.id, None)
+            if part is not None:
+                kept[row.id] = part
+    parts = [kept.get(key) for key in seen.ids]
+    until = min((min(part.until, part.due) if part else now for part in parts), default=LATEST)
+    body = b"[" + b",".join([bodies[key] for key in seen.ids]) + b"]"
+    return KeptList(seen, parts, body, now, until)
+
+
+def _unchanged(
+    known: KeptList | None, seen: ListMarks, unsettled: set[int], now: Instant
+) -> dict[int, KeptMonitor]:
+    """Returns the parts that are still true, with their present due instants."""
+    if known is None:
+        return {}
+    before = {
+        key: (mark, part)
+        for key, mark, part in zip(known.seen.ids, known.seen.marks, known.parts, strict=True)
+        if part is not None and now < part.until and key not in unsettled
+    }
+    found = {}
+    for key, mark in zip(seen.ids, seen.marks, strict=True):
+        was, part = before.get(key, (None, None))
+        if part is not None and was == mark:
+            found[key] = part if now < part.due else _renewed(part, now)
+    return found
+
+
+def _part(row: MonitorRow, shown: ShownMonitor, json: bytes, now: Instant) -> KeptMonitor | None:
+    until = unchanged_until(row, shown.standing, now)
+    if until is None or shown.until <= now:
+        return None
+    until = Instant(min(until, shown.until))
+    due = next_due_of(shown.standing, now)
+    if due is None or shown.standing is None:
+        return KeptMonitor(json, until)
+    # Within a text the quotes would be escaped, and no object behind it has this name.
+    starts = json.rindex(_NEXT_DUE) + len(_NEXT_DUE)
+    return KeptMonitor(json, until, due, starts, shown.standing.newest_term)
+
+
+def _renewed(part: KeptMonitor, now: Instant) -> KeptMonitor:
+    """Returns the part with the next due instant after `now`."""
+    assert part.term is not None, "only a part with a term has a due instant"
+    due = next_due(part.term, now)
+    text = to_text(due).encode()
+    ends = part.due_starts + len(text)
+    json = part.json[: part.due_starts] + text + part.json[ends:]
+    return replace(part, json=json, due=due)
