@@ -1,5 +1,6 @@
 """Kept parts of the list of monitors: each answer equals that of a new read, byte for byte."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
@@ -12,7 +13,7 @@ from uuid_utils.compat import uuid7
 from leadline.http.auth.passwords import Passwords
 from leadline.http.monitors.routes.kept_lists import KeptList
 from leadline.storage.alerting.tables import service_alerting
-from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.key import ServiceKey
 from leadline.storage.engine.pools import open_pool
 from leadline.storage.monitors.rows import MonitorRow
@@ -176,7 +177,7 @@ class Story:
             )
         )
 
-    async def backfill(self) -> None:
+    async def backfill(self, *, up: bool) -> None:
         """An agent sends a result of time that is sealed. It is stored and not folded."""
         row, api = await self.one(), self.api
         async with api.pool.transaction("seal") as tx:
@@ -187,7 +188,7 @@ class Story:
                 monitor=row.id,
                 shard=row.shard,
                 ts=Instant(self.clock() - 1),
-                up=self.random.random() < 0.5,
+                up=up,
                 source=ResultSource.BACKFILL,
                 reach_us=0,
             )
@@ -301,7 +302,8 @@ async def test_a_kept_list_is_that_of_a_new_read(
         lambda: story.result(up=False),
         lambda: story.result(up=False, age_us=10 * SECOND),
         lambda: story.result(age_us=10 * SECOND),
-        story.backfill,
+        lambda: story.backfill(up=True),
+        lambda: story.backfill(up=False),
         story.loop,
         story.declare,
         story.pass_time,
@@ -315,3 +317,48 @@ async def test_a_kept_list_is_that_of_a_new_read(
         await story.random.choice(actions)()
         await story.compare()
     assert story.renewed > 10, "some parts were used again in a list that changed"
+
+
+async def test_a_late_failure_that_changes_no_status_is_seen(
+    processes: tuple[Api, Api, Clock],
+) -> None:
+    one, other, clock = processes
+    story = Story((one, other), clock, Random(1))
+    await one.new_monitor(interval_seconds=86_400)
+    await story.result()
+    clock.now = Instant(clock.now + HOUR)
+    await story.compare()
+    await story.backfill(up=False)
+    await story.compare()
+    (shown,) = json.loads(await story.body(one, "viewer"))
+    assert (shown["status"], shown["consecutive_failures"]) == ("up", 1)
+
+
+async def test_a_kept_list_follows_the_clock(processes: tuple[Api, Api, Clock]) -> None:
+    """The next due instant changes, and the status ends with its result."""
+    one, other, clock = processes
+    story = Story((one, other), clock, Random(1))
+    await one.new_monitor(interval_seconds=30)
+    await story.result()
+    seen = set()
+    for _ in range(50):
+        await story.compare()
+        (shown,) = json.loads(await story.body(one, "viewer"))
+        seen.add((shown["status"], shown["next_due_at"]))
+        clock.now = Instant(clock.now + 3 * SECOND)
+    assert len(seen) >= 5
+    assert {status for status, _ in seen} == {"up", "pending"}
+    assert story.reused > 20
+
+
+async def test_a_list_is_kept_for_each_view(processes: tuple[Api, Api, Clock]) -> None:
+    """A viewer never gets the push tokens of a kept list, and another project none of it."""
+    one, _, _ = processes
+    await one.new_monitor(type="push", target="", interval_seconds=60)
+    path = f"/api/v1/projects/{one.project}/monitors"
+    for _ in range(2):
+        for who, shows in (("editor", True), ("viewer", False), ("shop_token", True)):
+            answer = await one.ask(who, "GET", path)
+            assert (b"push_token" in await answer.get_data()) is shows, who
+        for who in ("stranger", "neighbour", "foreign_token"):
+            assert (await one.ask(who, "GET", path)).status_code == 404
