@@ -1,10 +1,11 @@
 """The whole list of the monitors of a project, from parts that are kept as JSON.
 
 Each read compares the marks of the monitors in one statement, and reads only those whose part can
-have changed. Marks and parts are of one snapshot, so a list is that of its transaction. The next
-due instant depends on the clock alone and is written into the part.
+have changed. One transaction reads marks and parts in one snapshot. The next due instant depends on
+the clock alone; each read writes it into the part.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,9 +26,9 @@ from ...wire.route import Request
 from ...wire.scope_keys import org_of, project_of
 from .monitors import ShownMonitor, may_see_secrets, shown_monitors
 
-# Parts that end so soon are read together with those that have ended.
+# A read includes the parts that end within this time.
 READ_AHEAD_US: Final = 5 * SECOND
-# Memory of a part beside its JSON, which the body has again.
+# Memory of a part without its JSON. The body contains the JSON a second time.
 _PART_BYTES: Final = 600
 _NEXT_DUE: Final = b',"next_due_at":"'
 
@@ -44,6 +45,9 @@ class KeptMonitor:
     due: Instant = LATEST
     due_starts: int = 0
     term: ScheduleTerm | None = None
+    is_watched: bool = False
+    # Whether it names other monitors of the project.
+    names_others: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class KeptList:
     body: bytes
     read_at: Instant
     until: Instant
+    watched: frozenset[int]
 
 
 async def read_list(ask: Request) -> bytes:
@@ -85,17 +90,18 @@ async def _is_true(ask: Request, known: KeptList) -> bool:
         return False
     async with ask.context.pool.statement("compare_monitors") as tx:
         now = tx.now
-        seen = await select_list_marks(tx, org_of(ask), project_of(ask))
+        seen = await select_list_marks(tx, org_of(ask), project_of(ask), known.watched)
     return known.read_at <= now < known.until and known.seen == seen
 
 
 async def _read(ask: Request, tx: Tx, org: int, project: int, known: KeptList | None) -> KeptList:
     # The clock is read first: a result that was committed since has a later instant at most.
     now = tx.now
-    seen = await select_list_marks(tx, org, project)
     if known is not None and now < known.read_at:
         # The clock was set back.
         known = None
+    before = known.watched if known is not None else frozenset()
+    seen = await select_list_marks(tx, org, project, before)
     unsettled = set(seen.unsettled)
     kept = _unchanged(known, seen, unsettled, now)
     stale = [key for key in seen.ids if key not in kept]
@@ -103,18 +109,19 @@ async def _read(ask: Request, tx: Tx, org: int, project: int, known: KeptList | 
     if stale:
         soon = Instant(now + READ_AHEAD_US)
         stale += [key for key, part in kept.items() if part.until <= soon]
-        rows = await select_listed(tx, org, stale)
-        found = [rows[key] for key in stale]
-        for row, shown in zip(found, await shown_monitors(ask, tx, found), strict=True):
-            bodies[row.id] = json = msgspec.json.encode(shown.json)
-            part = None if row.id in unsettled else _part(row, shown, json, now)
+        for row, json, part in await _read_parts(ask, tx, org, stale):
+            bodies[row.id] = json
             kept.pop(row.id, None)
-            if part is not None:
+            if part is not None and row.id not in unsettled:
                 kept[row.id] = part
+    watched = frozenset(key for key, part in kept.items() if part.is_watched)
+    if watched != before:
+        # Of the same snapshot as the parts.
+        seen = await select_list_marks(tx, org, project, watched)
     parts = [kept.get(key) for key in seen.ids]
     until = min((min(part.until, part.due) if part else now for part in parts), default=LATEST)
     body = b"[" + b",".join([bodies[key] for key in seen.ids]) + b"]"
-    return KeptList(seen, parts, body, now, until)
+    return KeptList(seen, parts, body, now, until, watched)
 
 
 def _unchanged(
@@ -123,10 +130,14 @@ def _unchanged(
     """Returns the parts that are still true, with their present due instants."""
     if known is None:
         return {}
+    same_monitors = known.seen.ids == seen.ids
     before = {
         key: (mark, part)
         for key, mark, part in zip(known.seen.ids, known.seen.marks, known.parts, strict=True)
-        if part is not None and now < part.until and key not in unsettled
+        if part is not None
+        and now < part.until
+        and key not in unsettled
+        and (same_monitors or not part.names_others)
     }
     found = {}
     for key, mark in zip(seen.ids, seen.marks, strict=True):
@@ -136,17 +147,36 @@ def _unchanged(
     return found
 
 
+async def _read_parts(
+    ask: Request, tx: Tx, org: int, ids: Collection[int]
+) -> list[tuple[MonitorRow, bytes, KeptMonitor | None]]:
+    """Reads monitors of the project. Returns JSON of each, and the part to keep."""
+    rows = await select_listed(tx, org, ids)
+    found = list(rows.values())
+    shown = await shown_monitors(ask, tx, found)
+    return [
+        (row, json, _part(row, one, json, tx.now))
+        for row, one in zip(found, shown, strict=True)
+        for json in [msgspec.json.encode(one.json)]
+    ]
+
+
 def _part(row: MonitorRow, shown: ShownMonitor, json: bytes, now: Instant) -> KeptMonitor | None:
-    until = unchanged_until(row, shown.standing, now)
-    if until is None or shown.until <= now:
+    same = unchanged_until(row, shown.standing, now)
+    if same is None or shown.until <= now:
         return None
-    until = Instant(min(until, shown.until))
+    part = KeptMonitor(
+        json,
+        Instant(min(same.until, shown.until)),
+        is_watched=same.is_watched,
+        names_others=bool(row.depends_on),
+    )
     due = next_due_of(shown.standing, now)
     if due is None or shown.standing is None:
-        return KeptMonitor(json, until)
+        return part
     # Within a text the quotes would be escaped, and no object behind it has this name.
     starts = json.rindex(_NEXT_DUE) + len(_NEXT_DUE)
-    return KeptMonitor(json, until, due, starts, shown.standing.newest_term)
+    return replace(part, due=due, due_starts=starts, term=shown.standing.newest_term)
 
 
 def _renewed(part: KeptMonitor, now: Instant) -> KeptMonitor:

@@ -1,11 +1,11 @@
-"""Marks of the monitors of a project, which tell whether the list of monitors has changed.
+"""Marks of the monitors of a project, which change with the list of monitors.
 
 Invariant: while the mark of a monitor is the same, it is not in `unsettled`, and `unchanged_until`
 has not passed, the list shows the same of it, except its next due instant.
 """
 
 from collections.abc import Collection
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -35,8 +35,15 @@ select coalesce(array_agg(k.id), '{}'), coalesce(array_agg(k.mark), '{}'), array
     order by 1)
 from (
   select m.id, hash_record_extended(
-      row(m.xmin, m.revision, m.updated_at, s.xmin, s.version, c.xmin), 0) as mark
+      row(m.xmin, m.revision, m.updated_at, s.xmin, s.version, c.xmin,
+        case when w.id is not null then (
+          select hash_record_extended(
+            row(h.ts, case when not h.up then failures_in_row(m.org, m.id) end), 0)
+          -- Partitions created ahead are empty.
+          from newest_heartbeat(m.org, m.id, at(%(now)s) + interval '1 day') h) end),
+      0) as mark
   from monitors m
+    left join unnest(%(watched)s::int[]) as w(id) on w.id = m.id
     left join monitor_states s on s.org = m.org and s.monitor = m.id
     left join monitor_certificates c on c.org = m.org and c.monitor = m.id
   where m.org = %(org)s and m.project = %(project)s
@@ -53,8 +60,11 @@ class ListMarks(msgspec.Struct, frozen=True):
     unsettled: list[int]
 
 
-async def select_list_marks(tx: Tx, org: int, project: int) -> ListMarks:
-    found = await tx.one(ListMarks, _MARKS, org=org, project=project)
+async def select_list_marks(tx: Tx, org: int, project: int, watched: Collection[int]) -> ListMarks:
+    """Returns the marks. The newest result is part of those of `watched`."""
+    found = await tx.one(
+        ListMarks, _MARKS, org=org, project=project, watched=sorted(watched), now=tx.now
+    )
     assert found is not None, "an aggregate has one row"
     return found
 
@@ -64,30 +74,34 @@ async def select_listed(tx: Tx, org: int, ids: Collection[int]) -> dict[int, Mon
     return await select_monitors_of(tx, org, ids)
 
 
+class Unchanged(NamedTuple):
+    """Until when a monitor in a list is the same while its mark is the same.
+
+    If it `is_watched`, the mark needs the newest result.
+    """
+
+    until: Instant
+    is_watched: bool = False
+
+
 def unchanged_until(
     row: MonitorRow, standing: MonitorStatusRow | None, now: Instant
-) -> Instant | None:
-    """Returns until when new results change nothing that the list shows, unless they change the
-    stored state.
-
-    Returns None if it depends on more than the monitor, or if the next result can change it.
-    """
-    if standing is None or row.depends_on or row.regional_of is not None:
+) -> Unchanged | None:
+    """Returns None if it can change at any time, or with other monitors."""
+    if standing is None or row.regional_of is not None:
         return None
-    if standing.failures or standing.successes:
-        return None
+    plain = not (standing.failures or standing.successes)
     if standing.last_at is None:
-        # The first result changes the state.
-        return LATEST if standing.status == MonitorStatus.PENDING else None
-    if standing.status != MonitorStatus.UP or not standing.last_up:
-        return None
-    if not standing.enabled:
-        return LATEST
-    if promised(standing.came_under) != promised(standing.newest_term):
-        # A result under the newest term can be fresh for a shorter time.
-        return None
-    until = held_until(standing, row.type, now)
-    if until is None:
-        return None
-    until = Instant(min(until, standing.last_at + RESULT_KEPT_US))
-    return until if until > now else None
+        # The first result changes a state without one.
+        is_new = plain and standing.status == MonitorStatus.PENDING
+        return Unchanged(LATEST, is_watched=not is_new)
+    held = held_until(standing, row.type, now) or Instant(0)
+    if plain and standing.status == MonitorStatus.UP and standing.last_up:
+        if not standing.enabled:
+            return Unchanged(LATEST)
+        # A result under a newer term can be fresh for a shorter time.
+        same_term = promised(standing.came_under) == promised(standing.newest_term)
+        until = Instant(min(held, standing.last_at + RESULT_KEPT_US))
+        if same_term and until > now:
+            return Unchanged(until)
+    return Unchanged(held if held > now else LATEST, is_watched=True)

@@ -196,4 +196,4 @@ def _fold(
         courses[arrival.key].take(arrival)
     for n, arrival in arrived.items():
         if fates[n] is StoreOutcome.HISTORY:
-            courses[arrival.key].pass_over(arrival)
+            courses[arrival.key].is_passed_over = True

@@ -41,13 +41,8 @@ class StateUpdate:
     last_heartbeat: Instant | None
     flips: list[StatusChange] = field(default_factory=list)
     failed_last: bool = False
-    # Whether a result that is not folded is the newest one.
+    # A stored result is not folded. Readers see it by the new version.
     is_passed_over: bool = False
-
-    def pass_over(self, arrival: IncomingResult) -> None:
-        """Notes a stored result that is not folded. The new version tells that it is the newest."""
-        if self.newest is None or arrival.ts > self.newest:
-            self.is_passed_over = True
 
     def take(self, arrival: IncomingResult) -> None:
         """Folds a stored live result. Ignores results older than the newest folded one."""
@@ -55,6 +50,7 @@ class StateUpdate:
         if not missed:
             self.last_heartbeat = max(arrival.ts, self.last_heartbeat or arrival.ts)
         if not is_foldable(arrival.ts, self.newest):
+            self.is_passed_over = True
             if self.silent_since is not None and not missed:
                 self.silent_since = max(self.silent_since, arrival.ts)
             return
