@@ -37,7 +37,7 @@ _NEXT_DUE: Final = b',"next_due_at":"'
 class KeptMonitor:
     """JSON of a monitor, true before `until`.
 
-    Its next due instant is `due`, LATEST without one, whose text begins at `due_starts`.
+    `due` is the next due instant, LATEST without one. Its text begins at `due_starts`.
     """
 
     json: bytes
@@ -52,9 +52,9 @@ class KeptMonitor:
 
 @dataclass(frozen=True, slots=True)
 class KeptList:
-    """Parts of a list by slug, with their marks. None for a part that each request reads.
+    """Parts of a list by slug, with their marks. Each request reads the parts that are None.
 
-    All parts are true from `read_at` to `until`, which is `read_at` if one is not kept.
+    All parts are true from `read_at` to `until`. With a part that is None, both are equal.
     """
 
     seen: ListMarks
@@ -95,7 +95,7 @@ async def _is_true(ask: Request, known: KeptList) -> bool:
 
 
 async def _read(ask: Request, tx: Tx, org: int, project: int, known: KeptList | None) -> KeptList:
-    # The clock is read first: a result that was committed since has a later instant at most.
+    # Before the snapshot, so that each stored result is visible.
     now = tx.now
     if known is not None and now < known.read_at:
         # The clock was set back.
@@ -116,7 +116,7 @@ async def _read(ask: Request, tx: Tx, org: int, project: int, known: KeptList | 
                 kept[row.id] = part
     watched = frozenset(key for key, part in kept.items() if part.is_watched)
     if watched != before:
-        # Of the same snapshot as the parts.
+        # In the snapshot of the parts.
         seen = await select_list_marks(tx, org, project, watched)
     parts = [kept.get(key) for key in seen.ids]
     until = min((min(part.until, part.due) if part else now for part in parts), default=LATEST)

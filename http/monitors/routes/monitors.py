@@ -208,9 +208,9 @@ def may_see_secrets(ask: Request) -> bool:
 
 
 class ShownMonitor(NamedTuple):
-    """Monitor as the caller may see it, with the row behind its status.
+    """JSON of a monitor for the caller, and the row of its status.
 
-    Until `until` it is the same unless one of its rows or its status changes.
+    The certificate can change at `until` without a write.
     """
 
     json: Monitor

@@ -52,8 +52,8 @@ from (
 
 
 class ListMarks(msgspec.Struct, frozen=True):
-    """Monitors of a project by slug with their marks, and those of the organization that depend on
-    more than their marks."""
+    """Monitors of a project by slug, and their marks. `unsettled` monitors of the organization
+    depend on more tables."""
 
     ids: list[int]
     marks: list[int]
@@ -75,7 +75,7 @@ async def select_listed(tx: Tx, org: int, ids: Collection[int]) -> dict[int, Mon
 
 
 class Unchanged(NamedTuple):
-    """Until when a monitor in a list is the same while its mark is the same.
+    """End of the time in which a monitor of a list changes only with its mark.
 
     If it `is_watched`, the mark needs the newest result.
     """

@@ -107,7 +107,7 @@ def that_counts(parts: Sequence[Sightings], now: Instant) -> SeenCertificate | N
 
 
 def same_until(parts: Sequence[Sightings], now: Instant) -> Instant:
-    """Returns until when `that_counts` gives the same for these sightings, `now` if not at all."""
+    """Returns the first instant after `now` at which `that_counts` can differ, or `now`."""
     seen = [one for part in parts for one in part.seen]
     if any(one.seen_at > now for one in seen):
         return now
