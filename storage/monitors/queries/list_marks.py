@@ -23,7 +23,7 @@ RESULT_KEPT_US: Final = 3 * DAY
 # Each version of a row has its own xmin. The other columns make a mark unique also after a failover
 # that lost transactions, whose numbers are then used again. The monitors of the last column depend
 # on more than their rows: warnings, probe errors, and the states of services that own their paging.
-_MARKS: Final = """
+_TEMPLATE: Final = """
 select coalesce(array_agg(k.id), '{}'), coalesce(array_agg(k.mark), '{}'), array(
     select monitor from probe_errors where org = %(org)s
     union select monitor from flap_states where org = %(org)s and since_at is not null
@@ -35,20 +35,23 @@ select coalesce(array_agg(k.id), '{}'), coalesce(array_agg(k.mark), '{}'), array
     order by 1)
 from (
   select m.id, hash_record_extended(
-      row(m.xmin, m.revision, m.updated_at, s.xmin, s.version, c.xmin,
-        case when w.id is not null then (
-          select hash_record_extended(
-            row(h.ts, case when not h.up then failures_in_row(m.org, m.id) end), 0)
-          -- Partitions created ahead are empty.
-          from newest_heartbeat(m.org, m.id, at(%(now)s) + interval '1 day') h) end),
-      0) as mark
+      row(m.xmin, m.revision, m.updated_at, s.xmin, s.version, c.xmin, {newest}), 0) as mark
   from monitors m
-    left join unnest(%(watched)s::int[]) as w(id) on w.id = m.id
     left join monitor_states s on s.org = m.org and s.monitor = m.id
     left join monitor_certificates c on c.org = m.org and c.monitor = m.id
+    {watched}
   where m.org = %(org)s and m.project = %(project)s
   order by m.slug) k
 """
+# Partitions created ahead are empty.
+_WATCHED: Final = """left join (
+      select k.id, hash_record_extended(
+          row(h.ts, case when not h.up then failures_in_row(%(org)s::int, k.id) end), 0) as mark
+      from unnest(%(watched)s::int[]) as k(id)
+        left join lateral newest_heartbeat(
+          %(org)s::int, k.id, at(%(now)s) + interval '1 day') h on true) w on w.id = m.id"""
+_MARKS: Final = _TEMPLATE.replace("{newest}", "null::bigint").replace("{watched}", "")
+_WATCHED_MARKS: Final = _TEMPLATE.replace("{newest}", "w.mark").replace("{watched}", _WATCHED)
 
 
 class ListMarks(msgspec.Struct, frozen=True):
@@ -62,9 +65,12 @@ class ListMarks(msgspec.Struct, frozen=True):
 
 async def select_list_marks(tx: Tx, org: int, project: int, watched: Collection[int]) -> ListMarks:
     """Returns the marks. The newest result is part of those of `watched`."""
-    found = await tx.one(
-        ListMarks, _MARKS, org=org, project=project, watched=sorted(watched), now=tx.now
-    )
+    given = {"org": org, "project": project}
+    if watched:
+        ids = sorted(watched)
+        found = await tx.one(ListMarks, _WATCHED_MARKS, **given, watched=ids, now=tx.now)
+    else:
+        found = await tx.one(ListMarks, _MARKS, **given)
     assert found is not None, "an aggregate has one row"
     return found
 
