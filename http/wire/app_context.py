@@ -50,6 +50,10 @@ DOMAIN_CHECKS: Final = RateLimits(
 HISTORIES: Final = RateLimits(inflight_process=8, busy="history_busy")
 
 
+# A monitor uses 1 to 2 KB in each form of its list, with and without secrets.
+LIST_BYTES_MOST: Final = 24 << 20
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
     """Content of readyz: one or two words per fault. Empty if the process is ready."""
@@ -113,6 +117,8 @@ class AppContext:
     shared_reads: SharedReads[Any] = field(default_factory=SharedReads)
     # Statuses of the monitors of a project, see monitors/console/project_statuses.py.
     statuses: ProjectCache[Any] = field(default_factory=ProjectCache)
+    # JSON of the monitors of a project, see monitors/routes/kept_lists.py. The weight is bytes.
+    lists: ProjectCache[Any] = field(default_factory=lambda: ProjectCache(LIST_BYTES_MOST))
     # Host names of status pages, and the checks of their proofs.
     domains: Domains = field(init=False)
     domain_checks: AdmissionControl = field(default_factory=lambda: AdmissionControl(DOMAIN_CHECKS))

@@ -18,6 +18,7 @@ from leadline.storage.monitors.rules.certificate import (
     Sighting,
     Sightings,
     merged,
+    same_until,
     that_counts,
     window_us,
 )
@@ -49,6 +50,17 @@ def followed(history: list[Sighting], cuts: list[int]) -> list[Sighting]:
         kept = merged(kept, history[before:cut], WINDOW, NOW)
         before = max(before, cut)
     return kept
+
+
+@given(in_order, st.integers(0, 120).map(Instant), st.data())
+def test_the_same_certificate_counts_until_that_instant(
+    history: list[Sighting], now: Instant, data: st.DataObject
+) -> None:
+    parts = [Sightings(WINDOW, history)]
+    until = same_until(parts, now)
+    if until > now:
+        later = Instant(data.draw(st.integers(now, min(until - 1, now + 200))))
+        assert that_counts(parts, later) == that_counts(parts, now)
 
 
 @given(in_order, st.lists(st.integers(0, 40), max_size=10))

@@ -223,3 +223,12 @@ def test_the_cache_has_bounds_and_drops_what_was_used_least() -> None:
     cache.put(2, 1, "a", 5)
     cache.put(2, 1, "b", 7)
     assert (len(cache), cache.weight, cache.get(2, 1)) == (1, 7, "b")
+
+
+def test_the_variants_of_a_project_share_the_bound() -> None:
+    cache: ProjectCache[str] = ProjectCache(weight_most=10)
+    cache.put(1, 1, "with secrets", 6, True)
+    cache.put(1, 1, "without", 4, False)
+    assert (cache.get(1, 1, True), cache.get(1, 1, False)) == ("with secrets", "without")
+    cache.put(2, 1, "other", 1)
+    assert (cache.weight, cache.get(1, 1, True), cache.get(1, 1, False)) == (5, None, "without")

@@ -14,6 +14,7 @@ from ...wire.next_page import next_page
 from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 from ..schemas.monitors import Monitor
+from .kept_lists import read_list
 from .monitors import may_see_secrets, monitors_json
 
 Q_LONGEST: Final = 200
@@ -30,6 +31,9 @@ class MonitorsQuery(msgspec.Struct, frozen=True):
     type: list[MonitorType] = []
     region: Annotated[list[str], msgspec.Meta(max_length=VALUES_MOST)] = []
     status: list[Literal["pending", "up", "down"]] = []
+
+
+_ALL: Final = MonitorsQuery()
 
 
 class _ReadPage(msgspec.Struct, frozen=True):
@@ -53,6 +57,8 @@ async def list_monitors(ask: Request) -> Response:
     key = (org, project, msgspec.json.encode(query), may_see_secrets(ask), ask.base_url)
 
     async def read() -> _ReadPage:
+        if query == _ALL:
+            return _ReadPage(await read_list(ask), None)
         async with ask.context.pool.transaction("list_monitors", read_only=True) as tx:
             wanted = None if most is None else most + 1
             rows = await select_monitor_page(tx, org, project, _selection(query), after, wanted)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -19,7 +19,7 @@ from ....storage.alerting.queries.alerting_state import (
 from ....storage.alerting.queries.flapping import select_flapping
 from ....storage.alerting.queries.open_warnings import NO_WARNINGS, OpenWarnings, select_warnings
 from ....storage.alerting.rules.paging_delegation import SignalReason
-from ....storage.core.instant import Instant, to_text
+from ....storage.core.instant import LATEST, Instant, to_text
 from ....storage.core.refusal import Refused
 from ....storage.engine.keyring import CannotOpen, Keyring
 from ....storage.engine.lock_refusal import refused_when_locked
@@ -207,8 +207,23 @@ def may_see_secrets(ask: Request) -> bool:
     return ask.scope is not None and may_see_secrets_of_a_monitor(ask.who, ask.scope)
 
 
+class ShownMonitor(NamedTuple):
+    """JSON of a monitor for the caller, and the row of its status.
+
+    The certificate can change at `until` without a write.
+    """
+
+    json: Monitor
+    standing: MonitorStatusRow | None
+    until: Instant
+
+
 async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> list[Monitor]:
     """Returns the monitors as the caller may see them. All rows are of one organization."""
+    return [one.json for one in await shown_monitors(ask, tx, rows)]
+
+
+async def shown_monitors(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> list[ShownMonitor]:
     keys = [row.key for row in rows]
     standings = await select_standings(tx, keys)
     wanted = sorted({key for row in rows for key in row.depends_on})
@@ -222,24 +237,26 @@ async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> lis
     warnings = await select_warnings(tx, keys)
     certificates = await select_certificates(tx, keys)
     regional = await select_regional_parts(tx, rows)
-    return [
-        _monitor_json(
+    shown = []
+    for row, key in zip(rows, keys, strict=True):
+        standing, certificate = standings.get(key), certificates.get(key)
+        json = _monitor_json(
             ask,
             row,
-            standings.get(key),
+            standing,
             troubles.get(key),
             uids,
             policies.get(row.escalation_policy or 0),
             delegations[key],
             flapping.get(key),
             warnings.get(key, NO_WARNINGS),
-            certificates.get(key),
+            certificate,
             regional.get(row.id, _ALONE),
             tx.now,
             may_write=may_write,
         )
-        for row, key in zip(rows, keys, strict=True)
-    ]
+        shown.append(ShownMonitor(json, standing, certificate.until if certificate else LATEST))
+    return shown
 
 
 _ALONE: Final = RegionalPart()

@@ -10,7 +10,7 @@ from ....probes.check.monitor_spec import CERTIFIED
 from ...core.instant import Instant
 from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
-from ..rules.certificate import CertificateUnknown, Sightings, that_counts
+from ..rules.certificate import CertificateUnknown, Sightings, same_until, that_counts
 
 _TYPES: Final = f"'{{{','.join(sorted(CERTIFIED))}}}'::text[]"
 # `seen` are the `Sightings` of the monitor `m` and of its members, null before the first. Types
@@ -38,11 +38,15 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
 
 @dataclass(frozen=True, slots=True)
 class MonitorCertificate:
-    """Certificate of a monitor. It is known and has no end if its checks use no TLS."""
+    """Certificate of a monitor. It is known and has no end if its checks use no TLS.
+
+    Until `until` it changes only with its sightings.
+    """
 
     is_known: bool
     ends_at: Instant | None
     seen_at: Instant | None
+    until: Instant
 
     @property
     def unknown(self) -> CertificateUnknown | None:
@@ -65,6 +69,9 @@ async def select_certificates(
         parts = read_sightings(text)
         one = that_counts(parts, tx.now)
         found[MonitorKey((org, monitor))] = MonitorCertificate(
-            bool(parts), one.ends_at if one else None, one.seen_at if one else None
+            bool(parts),
+            one.ends_at if one else None,
+            one.seen_at if one else None,
+            same_until(parts, tx.now),
         )
     return found

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from ...core.instant import DAY, HOUR, Instant
+from ...core.instant import DAY, HOUR, LATEST, Instant
 
 # Certificates that are kept of one monitor: the first to end, and the newest.
 CERTIFICATES_MOST: Final = 8
@@ -104,3 +104,12 @@ def that_counts(parts: Sequence[Sightings], now: Instant) -> SeenCertificate | N
     # One that ended is replaced or refused, unless the checks accept it.
     valid = [one for one in found if one.ends_at > now or one.seen_at >= one.ends_at]
     return min(valid or found, key=lambda one: (one.ends_at, -one.seen_at), default=None)
+
+
+def same_until(parts: Sequence[Sightings], now: Instant) -> Instant:
+    """Returns the first instant after `now` at which `that_counts` can differ, or `now`."""
+    seen = [one for part in parts for one in part.seen]
+    if any(one.seen_at > now for one in seen):
+        return now
+    ends = [one.ends_at for one in seen if one.ends_at is not None and one.ends_at > now]
+    return min(ends, default=LATEST)

@@ -194,3 +194,6 @@ def _fold(
     live = [arrival for n, arrival in arrived.items() if fates[n] is StoreOutcome.LIVE]
     for arrival in sorted([*silences, *live], key=lambda a: a.ts):
         courses[arrival.key].take(arrival)
+    for n, arrival in arrived.items():
+        if fates[n] is StoreOutcome.HISTORY:
+            courses[arrival.key].is_passed_over = True

@@ -41,6 +41,8 @@ class StateUpdate:
     last_heartbeat: Instant | None
     flips: list[StatusChange] = field(default_factory=list)
     failed_last: bool = False
+    # A stored result is not folded. Readers see it by the new version.
+    is_passed_over: bool = False
 
     def take(self, arrival: IncomingResult) -> None:
         """Folds a stored live result. Ignores results older than the newest folded one."""
@@ -48,6 +50,7 @@ class StateUpdate:
         if not missed:
             self.last_heartbeat = max(arrival.ts, self.last_heartbeat or arrival.ts)
         if not is_foldable(arrival.ts, self.newest):
+            self.is_passed_over = True
             if self.silent_since is not None and not missed:
                 self.silent_since = max(self.silent_since, arrival.ts)
             return
@@ -72,7 +75,12 @@ class StateUpdate:
         row = self.locked
         was = (row.status, row.failures, row.successes, row.silent_since)
         state = self.state
-        return was != (state.status, state.failures, state.successes, self.silent_since)
+        return self.is_passed_over or was != (
+            state.status,
+            state.failures,
+            state.successes,
+            self.silent_since,
+        )
 
     @property
     def wants_confirming(self) -> bool:
