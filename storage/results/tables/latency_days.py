@@ -61,15 +61,27 @@ delete from latency_days d
 using unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
 where d.org = k.org and d.monitor = k.monitor and d.day = at(%(from_at)s)
 """
-# Days that an earlier version packed, or counted without `bad`.
+# Days that an earlier version packed, and days that it counted without `bad`, with the results that
+# are decoded to count them. A piece of a week is decoded for each of its days.
 _MISSING: Final = f"""
-select p.org, p.monitor, date_trunc('day', p.from_at, 'UTC'), sum(p.results)::bigint
-from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
-  join packed_heartbeats p on p.org = k.org and p.monitor = k.monitor
+with k as (
+  select org, monitor from unnest(%(orgs)s::int[], %(monitors)s::int[]) as u(org, monitor))
+select p.org, p.monitor, date_trunc('day', p.from_at, 'UTC') as day, sum(p.results)::bigint
+from k join packed_heartbeats p on p.org = k.org and p.monitor = k.monitor
     and p.from_at >= at(%(from_at)s) and p.from_at < at(%(until)s)
-where not exists (select from latency_days d where d.org = p.org and d.monitor = p.monitor
-  and d.day = date_trunc('day', p.from_at, 'UTC') and d.bad is not null)
-group by 1, 2, 3 having sum(p.results) >= {COUNTED_LEAST} order by 1, 2, 3
+where p.until_at < date_trunc('day', p.from_at, 'UTC') + interval '1 day'
+  and not exists (select from latency_days d where d.org = p.org and d.monitor = p.monitor
+    and d.day = date_trunc('day', p.from_at, 'UTC'))
+group by 1, 2, 3 having sum(p.results) >= {COUNTED_LEAST}
+union all
+select d.org, d.monitor, d.day, sum(p.results)::bigint
+from k join latency_days d on d.org = k.org and d.monitor = k.monitor
+    and d.day >= at(%(from_at)s) and d.day < at(%(until)s) and d.bad is null
+  join packed_heartbeats p on p.org = d.org and p.monitor = d.monitor
+    and p.from_at >= at(%(from_at)s) and p.from_at < d.day + interval '1 day'
+    and p.until_at >= d.day
+group by 1, 2, 3
+order by 1, 2, 3
 """
 _IN: Final = """
 with d as (
@@ -161,9 +173,9 @@ async def _replace(tx: Tx, statement: str, keys: Sequence[MonitorKey], day: Time
 async def select_missing(
     tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan
 ) -> list[tuple[MonitorKey, Instant, int]]:
-    """Returns (monitor, start of a day, results) of pieces by day that must be counted.
+    """Returns (monitor, start of a day, results to decode) of days that must be counted.
 
-    In the order of the monitors.
+    The span is a week. In the order of the monitors.
     """
     those = {**key_arrays(keys, "monitors"), "from_at": span.from_, "until": span.until}
     return [

@@ -1,6 +1,6 @@
 """Packed results: heartbeats and ledger rows of one monitor, stored as arrays by column.
 
-A piece is one row of `packed_heartbeats` or `packed_runs`. It holds up to PIECE_ROWS rows of one
+A piece is one row of `packed_heartbeats` or `packed_runs`. It has up to PIECE_ROWS rows of one
 monitor in the order of time. The views `restored_heartbeats` and `restored_runs` return the rows.
 The functions `heartbeats_in` and `runs_in` return the rows of a range, packed or not.
 
@@ -91,8 +91,8 @@ r as (
 def _states(state: Sequence[str]) -> str:
     """Returns the SQL of the dictionary of a piece `a`, and of the index of each row.
 
-    The entries are in the order of their first rows. Most pieces have one, which their first row
-    tells.
+    The entries are in the order of their first rows. Most pieces have one entry: the values of
+    their first row.
     """
     entries = ", ".join(
         f"array_agg({x} order by i) filter (where i = first) as state_{x}" for x in state
@@ -235,7 +235,7 @@ _MERGE: Final = {
         _MERGED.format("packed_runs"),
     ),
 }
-# The checksum of a piece is the sum (by XOR) of those of its rows.
+# The checksum of a piece is the XOR of the checksums of its rows.
 _SUMS: Final = """
 select p.org, p.monitor, sum(p.results), bit_xor(p.checksum)
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)

@@ -123,7 +123,7 @@ class PackingState(msgspec.Struct, frozen=True):
 
 
 class LateDay(msgspec.Struct, frozen=True):
-    """A monitor with late rows in a day, and the rows of `late_writes` that say so."""
+    """A monitor with late rows in a day, and the rows of `late_writes` with this day."""
 
     org: int
     monitor: int

@@ -2,9 +2,10 @@
 
 A piece of a day with few rows is mostly header. When all days of a week are packed, the pieces of a
 monitor with at most MERGED_MOST rows in it are packed together. Readers see the old or the new
-pieces. An interrupted step leaves nothing, and the next one begins at the same monitor.
+pieces. An interrupted step changes no row, and the next one begins at the same monitor.
 
-Days whose latencies or failures were not counted by an earlier version are counted here.
+Days whose latencies or failures were not counted by an earlier version are counted here. Migration
+0065 lets the merger read merged weeks again for this.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 A day is packed monitor by monitor, while readers and writers still use its rows in the tables. When
 every monitor has its pieces, one update moves `packed_through` past the day: from its commit on,
 readers and late writers use the pieces. The partitions of the day are dropped later. An interrupted
-step leaves nothing, and the next one begins at the same monitor.
+step changes no row, and the next one begins at the same monitor.
 
 Invariant: the cursor belongs to the day that begins at `packed_through`. If the partitions of that
 day were dropped, a step of its own moves both to the next day with partitions.
@@ -27,7 +27,7 @@ STUCK_AFTER_US: Final = 6 * HOUR
 
 
 class PackOutcome(StrEnum):
-    """What a step did."""
+    """Outcome of a step."""
 
     # Another process packs.
     BUSY = "busy"

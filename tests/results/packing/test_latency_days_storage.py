@@ -8,6 +8,7 @@ import pytest
 
 from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
 from leadline.storage.core.time_span import TimeSpan
+from leadline.storage.engine.migrate import FOLDER
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.queries import console_results, latency
 from leadline.storage.results.queries.console_results import (
@@ -23,11 +24,12 @@ from leadline.storage.results.rules.latency_sketch import (
     SHIFT_SQL,
     bucket_of,
 )
+from leadline.storage.results.rules.packed_days import week_of
 from leadline.storage.results.tables import latency_days
 from leadline.storage.results.tables.latency_days import COUNTED_LEAST, delete_old_days
 from leadline.storage.results.transactions import merge_week
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
-from tests.results.packing.test_packing_storage import merge_all, pack_all, record, seal
+from tests.results.packing.test_packing_storage import merge, merge_all, pack_all, record, seal
 from tests.support.worlds.world import START, World
 
 _FILL = """
@@ -246,3 +248,40 @@ async def test_an_earlier_version_makes_the_failures_of_a_day_unknown(
     await merge_all(world)
     assert await world.rows(_OF_DAYS) == [(7,), (8,), *counted[2:]]
     await compare_bins(world, row.key, begin)
+
+
+async def test_failures_in_weeks_that_an_earlier_version_merged_are_counted(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = await world.monitor()
+    begin = week_of(START).from_
+    await fill_week(world, row, begin)
+    await merge_all(world)
+    pieces = "select * from packed_heartbeats order by monitor, from_at"
+    merged = await world.rows(pieces)
+    assert [piece[4] for piece in merged] == [420], "one piece of the week"
+    days = await world.rows("select * from latency_days order by day")
+    migration = (FOLDER / "0065_uncounted_failures.sql").read_text()
+
+    async def change(statement: str) -> None:
+        async with world.pool.transaction("change") as tx:
+            await tx.execute(statement)
+
+    through = "select merged_through from packing"
+    before = await world.rows(through)
+    await change(migration)
+    assert await world.rows(through) == before, "all failures are counted"
+    await change("update latency_days set bad = null")
+    assert await merge_all(world) == 0, "the week is passed"
+    await change(migration)
+    # A step counts one day. One that is interrupted leaves the next ones.
+    monkeypatch.setattr(merge_week, "COUNTED_MOST", 1)
+    for count in range(1, 8):
+        await merge(world)
+        found = await world.rows("select count(bad) from latency_days")
+        assert found == [(count,)]
+        await compare_bins(world, row.key, begin)
+    await merge_all(world)
+    assert await world.rows(through) == before
+    assert await world.rows("select * from latency_days order by day") == days
+    assert await world.rows(pieces) == merged
