@@ -1,10 +1,12 @@
 """HAProxy and pgbouncer on the host `pooler`, as a second way to the primary.
 
 HAProxy asks Patroni which server is the primary. pgbouncer is in transaction mode, so LISTEN needs
-HAProxy.
+HAProxy. Both are started again when they end, as `Restart=always` of systemd does: PgBouncer 1.18
+ends with `bad client state` when the cancellation of a statement meets a failed server.
 """
 
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,13 +72,28 @@ def pooler(net: Network, cluster: Cluster, folder: Path) -> Iterator[tuple[str, 
     )
     pool.write_text(text)
     commands = (["haproxy", "-db", "-f", str(proxy)], [*AS_POSTGRES, "pgbouncer", str(pool)])
-    with (folder / "pooler.log").open("w") as log:
-        running = [
-            subprocess.Popen(net.on(HOST) + command, stdout=log, stderr=log) for command in commands
-        ]
-        try:
-            yield dsn_of([(address, POOLER_PORT)]), dsn_of([(address, HAPROXY_PORT)])
-        finally:
-            for process in running:
-                process.kill()
-                process.wait()
+    ended = threading.Event()
+    keepers = [
+        threading.Thread(target=_keep, args=(net.on(HOST) + command, folder, ended))
+        for command in commands
+    ]
+    for keeper in keepers:
+        keeper.start()
+    try:
+        yield dsn_of([(address, POOLER_PORT)]), dsn_of([(address, HAPROXY_PORT)])
+    finally:
+        ended.set()
+        for keeper in keepers:
+            keeper.join()
+
+
+def _keep(command: list[str], folder: Path, ended: threading.Event) -> None:
+    """Runs the command, and starts it again a second after its end."""
+    with (folder / "pooler.log").open("a") as log:
+        while not ended.is_set():
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+            while process.poll() is None and not ended.wait(0.2):
+                pass
+            process.kill()
+            process.wait()
+            ended.wait(1.0)
