@@ -50,6 +50,8 @@ LEASES_A_PASS: Final = 5
 # Runs that start before other tasks get a turn: simultaneous starts would distort the latencies.
 STARTS_AT_ONCE: Final = 5
 JOBS_AT_ONCE: Final = 20
+# An organization that has its share of the permits runs one job beyond it for each 10 permits.
+PERMITS_A_JOB: Final = 10
 # Certificates that one transaction records.
 CERTIFICATES_AT_ONCE: Final = 500
 
@@ -299,11 +301,11 @@ class Prober:
     async def _lease_jobs(self) -> None:
         if not self._shards or self._running is None or self._is_closed:
             return
-        free = self._free()
+        free, beyond = self._free(), int(self._permits.total_tokens) // PERMITS_A_JOB
         most = max(0, min(JOBS_AT_ONCE, free))
-        at_share = self._queue.orgs_at_share(free)
+        full = self._queue.jobs_beyond_share(free, max(1, beyond))
         async with self._pool.transaction("lease_jobs") as tx:
-            jobs = await queues.lease_jobs(tx, self._process, self._shards, most, at_share)
+            jobs = await queues.lease_jobs(tx, self._process, self._shards, most, full)
         # The edit that caused a job can commit after the last refresh: the cached monitor would
         # still be paused. Jobs are few, so their monitors are read again.
         keys = [MonitorKey((job.org, job.monitor)) for job in jobs]
@@ -314,7 +316,7 @@ class Prober:
             # Leased and not started: the lease expires.
             return
         for job in jobs:
-            self._queue.begin(job.org)
+            self._queue.begin_beside(job.org)
             self._running.start_soon(
                 self._run_job, job, entries.get(MonitorKey((job.org, job.monitor)))
             )
@@ -330,7 +332,7 @@ class Prober:
         except Unavailable:
             log.warning("job stays leased until its lease expires")
         finally:
-            self._queue.end(job.org)
+            self._queue.end_beside(job.org)
 
     async def _run_beside(self, job: LeasedJob, entry: CachedCheck | None) -> bool:
         """Performs a run without a window; returns False if its definition was outdated."""

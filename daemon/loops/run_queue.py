@@ -19,20 +19,21 @@ RUNS_PER_FREE_PERMIT: Final = 3
 # Windows of this process that wait for their due instant or for a permit. Above this limit the
 # ticker waits, and the ledger records the reason.
 WINDOWS_WAITING: Final = 5_000
-# Due windows of one of several organizations. Above this limit they are not accepted: another
+# An organization with this many due windows has a backlog. Beside others it has at most an equal
+# part of WINDOWS_WAITING, and one part stays free. Further windows of it are not accepted: another
 # process can lease them, or they are missed.
-ORG_WINDOWS_WAITING: Final = 2_500
+BACKLOG: Final = 500
 RETRY_SECONDS: Final = 0.1
 # One batch is leased for each 25 free permits. A permit can serve many short runs until the next
 # lease: a process that started more runs since the last one leases by their number, up to the
 # second value.
 PERMITS_A_BATCH: Final = 25
 BATCHES_A_LEASE: Final = 20
-# Expected CPU of the runs in progress of one of several organizations, µs. Above it none starts.
-# Two runs that use the whole budget reach it, and a few hundred usual ones do not.
+# Expected CPU of the runs in progress of one of several organizations, µs. From it on none starts.
+# Three runs that use the whole budget reach it, and a few hundred usual ones do not.
 ORG_CPU_US: Final = 1_000_000
 # The expected CPU of a run is the mean of the latest runs of its organization; this many of them
-# weigh most. A mean below the second value, µs, is not kept: it limits nothing.
+# weigh most. A mean and runs below the second value, µs, are not kept: they limit nothing.
 MEAN_OVER_RUNS: Final = 16
 MEAN_US_LEAST: Final = 1_000
 # Starts share a wake-up: a window begins at the end of the interval of this length that it is due
@@ -77,7 +78,10 @@ class RunQueue:
         self._later: list[QueuedRun] = []
         self._due: dict[int, deque[QueuedRun]] = {}
         self._due_count = 0
+        self._backlogged: set[int] = set()
         self._running: dict[int, int] = {}
+        # Of these, the runs without a window.
+        self._beside: dict[int, int] = {}
         # Mean CPU of a run of the organizations with costly runs, µs.
         self._mean_us: dict[int, float] = {}
         self._orgs: set[int] = set()
@@ -100,11 +104,20 @@ class RunQueue:
         heappush(self._later, item)
 
     def is_full(self) -> bool:
-        return len(self) >= WINDOWS_WAITING
+        """Returns whether no window is accepted. A backlog counts up to the part of its owner."""
+        part = self._part()
+        beyond = sum(max(len(self._due[org]) - part, 0) for org in self._backlogged)
+        return len(self) - beyond >= WINDOWS_WAITING
 
     def is_full_for(self, org: int) -> bool:
         """Returns whether the organization has its part of the queue, and others need the rest."""
-        return len(self._orgs) > 1 and len(self._due.get(org, ())) >= ORG_WINDOWS_WAITING
+        is_alone = len(self._orgs) == 1
+        return not is_alone and org in self._backlogged and len(self._due[org]) >= self._part()
+
+    def _part(self) -> int:
+        if len(self._orgs) == 1:
+            return WINDOWS_WAITING
+        return max(WINDOWS_WAITING // (max(len(self._backlogged), 1) + 1), BACKLOG)
 
     def startable(self, now: Instant, free: int) -> int:
         """Returns how many due windows may start, if `free` permits are free."""
@@ -138,11 +151,21 @@ class RunQueue:
         org = min(orgs, key=lambda one: (self._running.get(one, 0), self._due[one][0]))
         item = self._due[org].popleft()
         self._settle(org)
-        self.begin(org)
+        self._begin(org)
         return item
 
-    def begin(self, org: int) -> None:
-        """Records a run without a window. Call `end` when it has ended."""
+    def begin_beside(self, org: int) -> None:
+        """Records a run without a window. Call `end_beside` when it has ended."""
+        self._begin(org)
+        self._beside[org] = self._beside.get(org, 0) + 1
+
+    def end_beside(self, org: int) -> None:
+        self.end(org)
+        left = self._beside.pop(org) - 1
+        if left:
+            self._beside[org] = left
+
+    def _begin(self, org: int) -> None:
         self._orgs.add(org)
         self._running[org] = self._running.get(org, 0) + 1
 
@@ -155,12 +178,19 @@ class RunQueue:
         """Records the CPU that a run has used."""
         mean = self._mean_us.pop(org, 0.0)
         mean += (us - mean) / MEAN_OVER_RUNS
-        if mean >= MEAN_US_LEAST:
+        if max(mean, us) >= MEAN_US_LEAST:
             self._mean_us[org] = mean
 
-    def orgs_at_share(self, free: int) -> list[int]:
-        """Returns the organizations that may not start a run beside those in progress."""
-        return [org for org in self._running if not self._may_start(org, free)]
+    def jobs_beyond_share(self, free: int, most: int) -> dict[int, int]:
+        """Returns how many more jobs each organization may run that has its share of the permits.
+
+        Its windows take each permit that it frees, so up to `most` jobs of it run beyond the share.
+        """
+        return {
+            org: max(0, most - self._beside.get(org, 0))
+            for org in self._running
+            if not self._may_start(org, free)
+        }
 
     def remove_expired(self, now: Instant) -> list[QueuedRun]:
         """Removes and returns the due windows that wait for a permit and can start no more."""
@@ -188,11 +218,16 @@ class RunQueue:
     def _sort(self, now: Instant) -> None:
         while self._later and self._later[0].due <= now:
             item = heappop(self._later)
-            self._due.setdefault(item.org, deque()).append(item)
+            due = self._due.setdefault(item.org, deque())
+            due.append(item)
             self._due_count += 1
+            if len(due) >= BACKLOG:
+                self._backlogged.add(item.org)
 
     def _settle(self, org: int) -> None:
         self._due_count -= 1
+        if len(self._due[org]) < BACKLOG:
+            self._backlogged.discard(org)
         if not self._due[org]:
             del self._due[org]
 

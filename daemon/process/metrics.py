@@ -157,7 +157,7 @@ class _HouseCollector(Collector):
             buckets.append(("+Inf" if bound is None else str(bound / 1e6), seen))
         yield HistogramMetricFamily(
             "leadline_event_loop_lag_seconds",
-            "Delay of the event loop's timer, in seconds, sampled 20 times a second.",
+            "Delay of the event loop's timer, in seconds, sampled 20 times a second during runs.",
             buckets=buckets,
             sum_value=lag.late_us / 1e6,
         )

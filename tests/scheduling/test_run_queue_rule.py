@@ -6,15 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.daemon.loops.run_queue import (
+    BACKLOG,
     BATCHES_A_LEASE,
     MEAN_OVER_RUNS,
     MEAN_US_LEAST,
     ORG_CPU_US,
-    ORG_WINDOWS_WAITING,
     PERMITS_A_BATCH,
     RETRY_SECONDS,
     RUNS_PER_FREE_PERMIT,
     START_GRID_US,
+    WINDOWS_WAITING,
     ActiveBatch,
     QueuedRun,
     RunQueue,
@@ -39,6 +40,7 @@ class Model:
     running: dict[int, int] = field(default_factory=dict)
     orgs: set[int] = field(default_factory=set)
     used_us: dict[int, list[int]] = field(default_factory=dict)
+    beside: list[int] = field(default_factory=list)
 
     @property
     def free(self) -> int:
@@ -59,7 +61,7 @@ class Model:
         mean = 0.0
         for used_us in self.used_us.get(org, ()):
             mean += (used_us - mean) / MEAN_OVER_RUNS
-            mean = mean if mean >= MEAN_US_LEAST else 0.0
+            mean = mean if max(mean, used_us) >= MEAN_US_LEAST else 0.0
         return mean
 
 
@@ -97,7 +99,11 @@ def test_the_queue_agrees_with_a_search(steps: list[tuple[str, int, int]], permi
             model.running[started.org] = model.running.get(started.org, 0) + 1
         elif step == "end" and model.running.get(org):
             cpu_us = (None, 0, 900, 60_000, 600_000, 20_000_000)[amount % 6]
-            queue.end(org)
+            if org in model.beside:
+                queue.end_beside(org)
+                model.beside.remove(org)
+            else:
+                queue.end(org)
             model.running[org] -= 1
             if cpu_us is not None:
                 queue.record_cpu(org, cpu_us)
@@ -109,15 +115,16 @@ def test_the_queue_agrees_with_a_search(steps: list[tuple[str, int, int]], permi
                 assert item.claim_until <= now
                 model.waiting.remove(item)
         elif step == "beside":
-            queue.begin(org)
+            queue.begin_beside(org)
+            model.beside.append(org)
             model.orgs.add(org)
             model.running[org] = model.running.get(org, 0) + 1
         assert len(queue) == len(model.waiting)
-        assert sorted(queue.orgs_at_share(model.free)) == sorted(
-            org
+        assert queue.jobs_beyond_share(model.free, 2) == {
+            org: max(0, 2 - model.beside.count(org))
             for org, runs in model.running.items()
             if runs and not (model.free > 0 and model._has_share(org))
-        )
+        }
         assert 0 <= queue.seconds_to_next(Instant(now), 1.0) <= 1.0
 
 
@@ -167,6 +174,14 @@ def test_an_organization_with_costly_runs_starts_few_of_them_beside_others() -> 
     assert queue.startable(Instant(100), 50) > 0
 
 
+@given(st.integers(MEAN_US_LEAST, 600_000))
+def test_the_mean_of_equal_runs_is_their_cpu(cpu_us: int) -> None:
+    queue = RunQueue()
+    for _ in range(200):
+        queue.record_cpu(1, cpu_us)
+    assert abs(queue._mean_us[1] - cpu_us) <= 0.01 * cpu_us
+
+
 def test_an_organization_alone_starts_any_number_of_costly_runs() -> None:
     _, running = _in_progress({1: 500_000}, 40)
     assert running == {1: 40}
@@ -209,15 +224,41 @@ def test_an_organization_starts_its_windows_in_order() -> None:
     assert [item.due for item in started if item] == [10, 20, 30]
 
 
+def _backlog(queue: RunQueue, org: int, count: int) -> int:
+    """Offers windows that are due, and returns how many the queue accepts."""
+    accepted = 0
+    for number in range(count):
+        if queue.is_full() or queue.is_full_for(org):
+            continue
+        queue.push(window(org, 100_000 * org + number, 0))
+        queue.startable(Instant(1), 0)
+        accepted += 1
+    return accepted
+
+
 def test_an_organization_has_a_part_of_the_queue_only_if_others_need_the_rest() -> None:
     queue = RunQueue()
-    for number in range(ORG_WINDOWS_WAITING):
-        queue.push(window(1, number, 0))
-    queue.startable(Instant(1), 0)
+    assert _backlog(queue, 1, WINDOWS_WAITING - 100) == WINDOWS_WAITING - 100
     assert not queue.is_full_for(1)
     queue.push(window(2, 0, 0))
     assert queue.is_full_for(1)
     assert not queue.is_full_for(2)
+    assert not queue.is_full()
+
+
+@given(st.lists(st.integers(BACKLOG, 3 * WINDOWS_WAITING), min_size=1, max_size=8))
+@settings(max_examples=15)
+def test_backlogs_of_several_organizations_leave_room_for_others(counts: list[int]) -> None:
+    """Otherwise two tenants with costly or silent targets stop the leases for all others."""
+    queue = RunQueue()
+    queue.push(window(99, 1, 1_000_000))
+    for org, count in enumerate(counts):
+        accepted = _backlog(queue, org, count)
+        assert accepted >= min(count, BACKLOG)
+    assert not queue.is_full()
+    assert not queue.is_full_for(99)
+    assert _backlog(queue, 99, BACKLOG // 2) == BACKLOG // 2
+    assert len(queue) <= 4 * WINDOWS_WAITING
 
 
 def test_windows_that_have_no_permit_coming_are_not_servable() -> None:

@@ -6,7 +6,8 @@ a host clock that is set back would keep dead processes alive. An agent has no p
 its lease until `lease_until`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from uuid import UUID
 
 import msgspec
@@ -90,20 +91,23 @@ on conflict (org, monitor, reason) do {_AGAIN}
 """
 
 # Organizations take turns: an outage of one with thousands of monitors delays no other. Canaries
-# are excluded: they are claimed by `claim_canary_runs`. Only the condition beside the lock is
-# evaluated again if another process has just leased the row.
+# are excluded: they are claimed by `claim_canary_runs`. Only the conditions beside the lock are
+# evaluated again if another process has just changed the row.
 _LEASE_JOBS = f"""
 with waiting as materialized (
   select j.org, j.id, j.due_at, row_number() over (partition by j.org order by j.due_at) as turn
   from jobs j
   where j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
-    and (j.holder is null or not {HELD.format(row="j")}) and j.org <> all(%(but)s::int[])
+    and (j.holder is null or not {HELD.format(row="j")})
     and not exists (select from monitors m where m.org = j.org and m.id = j.monitor
       and m.type = 'async_canary'))
 update jobs set holder = %(process)s
 where (org, id) in (
   select j.org, j.id from waiting w join jobs j on j.org = w.org and j.id = w.id
-  where j.holder is null or not {HELD.format(row="j")}
+    left join unnest(%(full)s::int[], %(rooms)s::int[]) as f(org, room) on f.org = w.org
+  where w.turn <= coalesce(f.room, %(most)s)
+    and j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
+    and (j.holder is null or not {HELD.format(row="j")})
   order by w.turn, w.due_at limit %(most)s
   for update of j skip locked)
 returning org, id, uid, shard, monitor, reason, due_at
@@ -260,16 +264,24 @@ async def add_extra_runs(
 
 
 async def lease_jobs(
-    tx: Tx, process: UUID, shards: Sequence[int], most: int, but: Sequence[int] = ()
+    tx: Tx,
+    process: UUID,
+    shards: Sequence[int],
+    most: int,
+    full: Mapping[int, int] = MappingProxyType({}),
 ) -> list[LeasedJob]:
-    """Leases due jobs, the oldest of each organization first, none of the organizations `but`."""
+    """Leases due jobs, the oldest of each organization first.
+
+    `full` has the number of jobs of each organization that may have no more.
+    """
     return await tx.structs(
         LeasedJob,
         _LEASE_JOBS,
         process=process,
         shards=list(shards),
         most=most,
-        but=list(but),
+        full=list(full),
+        rooms=list(full.values()),
         now=tx.now,
     )
 
