@@ -199,8 +199,8 @@ def neighbours() -> Figures:
 
 def _beside(plain: str, first: str) -> Figures:
     with _installation([first, *[plain] * (ORGANIZATIONS - 1)]) as made:
-        # Their first round, and one more with the permits and shares that have settled.
-        time.sleep(2 * INTERVAL_SECONDS)
+        # Their first round, whose runs are late beside costly ones, and the time to make up for it.
+        time.sleep(3 * INTERVAL_SECONDS)
         began = time.time()
         time.sleep(INTERVAL_SECONDS)
         until = time.time()
