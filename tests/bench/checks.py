@@ -91,18 +91,24 @@ def _seen(dsn: str, since: float) -> Figures:
             " + coalesce(first_byte_us, 0)) from heartbeats where ts > to_timestamp(%s)",
             (since,),
         ).fetchone()
-        verdicts = connection.execute(
-            "select concat_ws(' ', verdict, reason), count(*) from ledger"
-            " where due_at > to_timestamp(%s) group by 1",
-            (since,),
-        ).fetchall()
     return {
         "start_late_ms_p50_p99_max": [round(ms, 1) for ms in late[0] or []] if late else [],
         "latency_ms_p50_p90_p99_max": (
             [round(us / 1000, 2) for us in latency[0] or []] if latency else []
         ),
-        "verdicts": dict(verdicts),
+        "verdicts": _verdicts(dsn, since),
     }
+
+
+def _verdicts(dsn: str, since: float) -> dict[str, int]:
+    with psycopg.connect(dsn) as connection:
+        return dict(
+            connection.execute(
+                "select concat_ws(' ', verdict, reason), count(*) from ledger"
+                " where due_at > to_timestamp(%s) group by 1",
+                (since,),
+            ).fetchall()
+        )
 
 
 def _one(dsn: str, query: str) -> Any:

@@ -2,13 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from http.server import ThreadingHTTPServer
 from itertools import pairwise
 from typing import Any
 
 from ..support.processes.daemon_process import Daemon, daemon
+from .target import QuietHandler, serve
 
 WATCHED = 20
 INTERVAL_SECONDS = 5
@@ -30,28 +30,12 @@ class _Target(ThreadingHTTPServer):
         self.asked: dict[str, list[float]] = {}
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _Answer(QuietHandler):
     server: _Target
 
     def do_GET(self) -> None:
         self.server.asked.setdefault(self.path, []).append(time.monotonic())
-        self.send_response(200)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def _target() -> Iterator[_Target]:
-    server = _Target()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
+        self.answer(200)
 
 
 class _Watch:
@@ -82,7 +66,7 @@ class _Watch:
 
 def edits() -> Figures:
     """The target is 5.3 s: an interval of 5 s and 0.3 s."""
-    with _target() as target, daemon(on_disk=True, LEADLINE_LOG__LEVEL="warning") as running:
+    with serve(_Target()) as target, daemon(on_disk=True, LEADLINE_LOG__LEVEL="warning") as running:
         running.start()
         running.sign_in()
         port = target.server_address[1]

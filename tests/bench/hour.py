@@ -6,19 +6,19 @@ lists and screens are requested meanwhile. MINUTES sets another duration."""
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from ..support.processes.daemon_process import Daemon, daemon
-from .checks import _one, _seen, _stored
+from .checks import _one, _stored, _verdicts
 from .pushes import make_tokens
 from .seed import add_monitors
-from .target import nginx
+from .target import QuietHandler, nginx, serve
 from .usage import _root, _tree, memory_mib
 
 MINUTES = float(os.environ.get("MINUTES", "60"))
@@ -43,32 +43,44 @@ order by c.relname
 def hour() -> Figures:
     with (
         nginx() as target,
-        _failing() as failing,
+        serve(ThreadingHTTPServer(("127.0.0.1", 0), _Answer)) as server,
         daemon(on_disk=True, LEADLINE_LOG__LEVEL="warning") as running,
     ):
         running.start()
         running.sign_in()
         tokens = make_tokens(PUSHED)
         add_monitors(running.dsn, PUSHED, kind="push", tokens=tokens, slug="push-")
+        failing = f"http://127.0.0.1:{server.server_port}/"
         for count, url, slug in ((CHECKED, target.plain, "up-"), (FAILING, failing, "down-")):
             add_monitors(
                 running.dsn, count, target=url, interval_seconds=INTERVAL_SECONDS, slug=slug
             )
-        ended = threading.Event()
-        client = threading.Thread(target=_request, args=(running, tokens, ended))
-        client.start()
-        began, stored, samples = time.time(), _stored(running.dsn), [_sample(running)]
-        for n in range(1, SAMPLES + 1):
-            time.sleep(max(began + MINUTES * 60 * n / SAMPLES - time.time(), 0))
-            samples.append(_sample(running))
-        ended.set()
-        client.join()
+        began, stored = time.time(), _stored(running.dsn)
+        samples = _samples(running, tokens, began)
         return {
             "minutes": MINUTES,
             "stored": _stored(running.dsn) - stored,
-            **_seen(running.dsn, began),
+            "verdicts": _verdicts(running.dsn, began),
             "samples": samples,
         }
+
+
+def _samples(running: Daemon, tokens: list[str], began: float) -> list[Figures]:
+    """Samples while a client sends requests. A request that fails ends the measurement."""
+    ended = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        client: Future[None] = pool.submit(_request, running, tokens, ended)
+        try:
+            samples = [_sample(running)]
+            for n in range(1, SAMPLES + 1):
+                wait_for([client], max(began + MINUTES * 60 * n / SAMPLES - time.time(), 0))
+                if client.done():
+                    client.result()
+                samples.append(_sample(running))
+        finally:
+            ended.set()
+        client.result()
+    return samples
 
 
 def _sample(running: Daemon) -> Figures:
@@ -107,22 +119,6 @@ def _request(running: Daemon, tokens: list[str], ended: threading.Event) -> None
             running.raw("POST", f"/api/v1/public/push/{tokens[number % len(tokens)]}")
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _Answer(QuietHandler):
     def do_GET(self) -> None:
-        is_down = time.time() % ROUND_SECONDS < DOWN_SECONDS
-        self.send_response(503 if is_down else 200)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def _failing() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Answer)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+        self.answer(503 if time.time() % ROUND_SECONDS < DOWN_SECONDS else 200)

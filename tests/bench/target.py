@@ -1,17 +1,22 @@
-"""The checked target: a local nginx, plain and over TLS, with its own certificate authority."""
+"""Checked targets: a local nginx, plain and over TLS, and servers of a benchmark's own."""
 
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TypeVar
 
 import trustme
 
 from ..support.processes.ports import free_port
+
+ServerT = TypeVar("ServerT", bound=ThreadingHTTPServer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +57,26 @@ location / {{ return 200 "ok"; }} }} }}"""
         process.terminate()
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def serve(server: ServerT) -> Iterator[ServerT]:
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    """Answers without a body and without a log."""
+
+    def answer(self, status: int) -> None:
+        self.send_response(status)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
