@@ -440,6 +440,13 @@ async def test_jobs_claimed_while_the_prober_ends_cause_no_error(
     assert await world.rows("select count(*) from jobs") == [(1,)]
 
 
+async def _find_one_check(keys: Sequence[MonitorKey]) -> dict[MonitorKey, CachedCheck]:
+    await trio.lowlevel.checkpoint()
+    check = make_check("tcp", "127.0.0.1:1", None, {}, ())
+    entry = CachedCheck(uuid7(), 1, frozenset(), 1, 60 * SECOND, 10 * SECOND, True, check)
+    return dict.fromkeys(keys, entry)
+
+
 async def test_slow_runs_of_one_organization_leave_permits_for_others(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -453,16 +460,9 @@ async def test_slow_runs_of_one_organization_leave_permits_for_others(
             await trio.sleep_forever()
         return Result(clock(), RunOutcome.UP, 1, None, "", Phases())
 
-    check = make_check("tcp", "127.0.0.1:1", None, {}, ())
-    entry = CachedCheck(uuid7(), 1, frozenset(), 1, 60 * SECOND, 10 * SECOND, True, check)
-
-    async def find(keys: Sequence[MonitorKey]) -> dict[MonitorKey, CachedCheck]:
-        await trio.lowlevel.checkpoint()
-        return dict.fromkeys(keys, entry)
-
     monkeypatch.setattr(prober_module, "run", run)
     async with probing(world, uuid7(), permits=8) as prober:
-        monkeypatch.setattr(prober._catalogue, "find", find)
+        monkeypatch.setattr(prober._catalogue, "find", _find_one_check)
         ahead = Instant(world.now + 60 * SECOND)
         orgs = [slow] * 20 + [quick]
         leased = LeasedBatch(1, 1, orgs, list(range(21)), [world.now] * 21, [ahead] * 21)
@@ -497,16 +497,9 @@ async def test_costly_runs_of_one_organization_leave_the_cpu_for_others(
         cpu_us = 500_000 if org == costly else 400
         return Result(clock(), RunOutcome.UP, 1, None, "", Phases(), cpu_us=cpu_us)
 
-    check = make_check("tcp", "127.0.0.1:1", None, {}, ())
-    entry = CachedCheck(uuid7(), 1, frozenset(), 1, 60 * SECOND, 10 * SECOND, True, check)
-
-    async def find(keys: Sequence[MonitorKey]) -> dict[MonitorKey, CachedCheck]:
-        await trio.lowlevel.checkpoint()
-        return dict.fromkeys(keys, entry)
-
     monkeypatch.setattr(prober_module, "run", run)
     async with probing(world, uuid7()) as prober:
-        monkeypatch.setattr(prober._catalogue, "find", find)
+        monkeypatch.setattr(prober._catalogue, "find", _find_one_check)
         ahead = Instant(world.now + 60 * SECOND)
         orgs = [quick] + [costly] * 120
         await prober._take(

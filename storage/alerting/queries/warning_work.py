@@ -6,7 +6,7 @@ import msgspec
 
 from ...engine.pools import Tx
 
-# The indexes of the monitors with a threshold answer it, and both tables of warnings are small.
+# `exists` stops at the first row, and partial indexes contain only the monitors with a threshold.
 _WORK: Final = """
 select exists (select from monitors where slow_above_ms > 0)
     or exists (select from slow_warnings) as slow,
