@@ -78,6 +78,21 @@ async def test_the_second_result_of_a_window_is_left_to_the_locked_path(
     assert await stored(world, row) == ([START + SECOND], [START])
 
 
+@pytest.mark.parametrize("copied", [False, True])
+async def test_a_late_failure_is_left_to_the_locked_path(world: World, copied: bool) -> None:
+    """It extends a run of failures, which readers see by the version. A late success does not."""
+    row, other = await world.monitor(), await world.monitor()
+    world.now = START
+    windows = {
+        due: msgspec.structs.replace(run(world, row, START + due), up=False)
+        for due in (0, MINUTE, 2 * MINUTE)
+    }
+    assert await record(world, windows[MINUTE], copied=copied) == [True]
+    late_success = run(world, row, START - MINUTE)
+    batch = [windows[0], late_success, windows[2 * MINUTE], run(world, other, START)]
+    assert await record(world, *batch, copied=copied) == [False, True, True, True]
+
+
 async def test_a_push_is_stored_although_its_window_is_covered(world: World) -> None:
     row = await world.monitor(type="push", interval_seconds=60, grace_seconds=10)
     world.now = START

@@ -5,7 +5,7 @@ have changed. One transaction reads marks and parts in one snapshot. The next du
 the clock alone; each read writes it into the part.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -46,6 +46,7 @@ class KeptMonitor:
     due_starts: int = 0
     term: ScheduleTerm | None = None
     is_watched: bool = False
+    is_counted: bool = False
     # Whether it names other monitors of the project.
     names_others: bool = False
 
@@ -62,7 +63,8 @@ class KeptList:
     body: bytes
     read_at: Instant
     until: Instant
-    watched: frozenset[int]
+    # As `select_list_marks` takes it.
+    watched: Mapping[int, bool]
 
 
 async def read_list(ask: Request) -> bytes:
@@ -100,7 +102,7 @@ async def _read(ask: Request, tx: Tx, org: int, project: int, known: KeptList | 
     if known is not None and now < known.read_at:
         # The clock was set back.
         known = None
-    before = known.watched if known is not None else frozenset()
+    before: Mapping[int, bool] = known.watched if known is not None else {}
     seen = await select_list_marks(tx, org, project, before)
     unsettled = set(seen.unsettled)
     kept = _unchanged(known, seen, unsettled, now)
@@ -114,7 +116,7 @@ async def _read(ask: Request, tx: Tx, org: int, project: int, known: KeptList | 
             kept.pop(row.id, None)
             if part is not None and row.id not in unsettled:
                 kept[row.id] = part
-    watched = frozenset(key for key, part in kept.items() if part.is_watched)
+    watched = {key: part.is_counted for key, part in kept.items() if part.is_watched}
     if watched != before:
         # In the snapshot of the parts.
         seen = await select_list_marks(tx, org, project, watched)
@@ -169,6 +171,7 @@ def _part(row: MonitorRow, shown: ShownMonitor, json: bytes, now: Instant) -> Ke
         json,
         Instant(min(same.until, shown.until)),
         is_watched=same.is_watched,
+        is_counted=same.is_counted,
         names_others=bool(row.depends_on),
     )
     due = next_due_of(shown.standing, now)

@@ -4,7 +4,7 @@ Invariant: while the mark of a monitor is the same, it is not in `unsettled`, an
 has not passed, the list shows the same of it, except its next due instant.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -43,11 +43,11 @@ from (
   where m.org = %(org)s and m.project = %(project)s
   order by m.slug) k
 """
-# Partitions created ahead are empty.
+# Partitions created ahead are empty. A late result raises the version of the state.
 _WATCHED: Final = """left join (
-      select k.id, hash_record_extended(
-          row(h.ts, case when not h.up then failures_in_row(%(org)s::int, k.id) end), 0) as mark
-      from unnest(%(watched)s::int[]) as k(id)
+      select k.id, hash_record_extended(row(h.ts,
+          case when k.is_counted then (failure_run(%(org)s::int, k.id)).failures end), 0) as mark
+      from unnest(%(watched)s::int[], %(counted)s::bool[]) as k(id, is_counted)
         left join lateral newest_heartbeat(
           %(org)s::int, k.id, at(%(now)s) + interval '1 day') h on true) w on w.id = m.id"""
 _MARKS: Final = _TEMPLATE.replace("{newest}", "null::bigint").replace("{watched}", "")
@@ -63,12 +63,17 @@ class ListMarks(msgspec.Struct, frozen=True):
     unsettled: list[int]
 
 
-async def select_list_marks(tx: Tx, org: int, project: int, watched: Collection[int]) -> ListMarks:
-    """Returns the marks. The newest result is part of those of `watched`."""
+async def select_list_marks(
+    tx: Tx, org: int, project: int, watched: Mapping[int, bool]
+) -> ListMarks:
+    """Returns the marks. The newest result is part of those of `watched`, and the number of
+    failures if their value is true."""
     given = {"org": org, "project": project}
     if watched:
-        ids = sorted(watched)
-        found = await tx.one(ListMarks, _WATCHED_MARKS, **given, watched=ids, now=tx.now)
+        counted = list(watched.values())
+        found = await tx.one(
+            ListMarks, _WATCHED_MARKS, **given, watched=list(watched), counted=counted, now=tx.now
+        )
     else:
         found = await tx.one(ListMarks, _MARKS, **given)
     assert found is not None, "an aggregate has one row"
@@ -83,11 +88,13 @@ async def select_listed(tx: Tx, org: int, ids: Collection[int]) -> dict[int, Mon
 class Unchanged(NamedTuple):
     """End of the time in which a monitor of a list changes only with its mark.
 
-    If it `is_watched`, the mark needs the newest result.
+    If it `is_watched`, the mark needs the newest result. If it also `is_counted`, results that are
+    deleted can be failures of this run, and the mark needs their number.
     """
 
     until: Instant
     is_watched: bool = False
+    is_counted: bool = False
 
 
 def unchanged_until(
@@ -110,4 +117,10 @@ def unchanged_until(
         until = Instant(min(held, standing.last_at + RESULT_KEPT_US))
         if same_term and until > now:
             return Unchanged(until)
-    return Unchanged(held if held > now else LATEST, is_watched=True)
+    end = held if held > now else LATEST
+    if standing.failing_since is None:
+        return Unchanged(end, is_watched=True)
+    kept = Instant(standing.failing_since + RESULT_KEPT_US)
+    if kept <= now:
+        return Unchanged(end, is_watched=True, is_counted=True)
+    return Unchanged(min(end, kept), is_watched=True)

@@ -43,7 +43,7 @@ select k.org, k.monitor, s.status, s.failures, s.successes, s.since, h.ts, h.up,
   t.enabled, t.from_at, t.interval_seconds, t.grace_seconds, t.schedule, t.timezone, t.anchor,
   coalesce(t.from_at > h.ts and exists (select from monitor_terms p
     where p.org = k.org and p.monitor = k.monitor and p.from_at > h.ts and not p.enabled), false),
-  {failures}
+  coalesce(f.failures, 0), f.first_at
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join monitor_states s on s.org = k.org and s.monitor = k.monitor
   join lateral (select * from monitor_terms
@@ -54,11 +54,12 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
     from monitor_terms
     where org = k.org and monitor = k.monitor and from_at < h.ts
     order by from_at desc limit 1) g on true
+  -- The limit keeps the function from being called for monitors whose newest result is up.
+  left join lateral (select * from failure_run(k.org, k.monitor)
+    where {counted} and h.up is false limit 1) f on true
 """
-
-_FAILURES = "case when h.up is false then failures_in_row(k.org, k.monitor) else 0 end"
-_COUNTED = _STANDING.replace("{failures}", _FAILURES)
-_UNCOUNTED = _STANDING.replace("{failures}", "0")
+_COUNTED = _STANDING.replace("{counted}", "true")
+_UNCOUNTED = _STANDING.replace("{counted}", "false")
 
 _OF_PROJECT = f"""
 select {COLUMNS} {FROM} where m.org = %(org)s and m.project = %(project)s order by m.slug
@@ -72,7 +73,7 @@ class MonitorStatusRow(msgspec.Struct, frozen=True):
     """Status of a monitor, and its newest result with the interval and grace in force then.
 
     `paused_since` states that a pause began after the result. `failures_in_row` is at most 1 000,
-    and 0 unless counting was requested.
+    and 0 unless counting was requested. `failing_since` is the instant of the first of them.
     """
 
     org: int
@@ -99,6 +100,7 @@ class MonitorStatusRow(msgspec.Struct, frozen=True):
     term_anchor: Instant
     paused_since: bool
     failures_in_row: int
+    failing_since: Instant | None = None
 
     @property
     def came_under(self) -> ScheduleTerm:

@@ -34,12 +34,14 @@ order by i.org, i.monitor, i.ts
 for no key update of s
 """
 # With OFFSET the planner computes the instant once, and not for each partition.
-_SETTLED: Final = """
+_TAKEN: Final = """
 select i.n - 1
-from (select org, monitor, at(due) as due, n
-  from unnest(%(orgs)s::int[], %(monitors)s::int[], %(dues)s::bigint[]) with ordinality
-    as i(org, monitor, due, n) offset 0) i
+from (select org, monitor, at(due) as due, at(ts) as ts, up, n
+  from unnest(%(orgs)s::int[], %(monitors)s::int[], %(dues)s::bigint[], %(instants)s::bigint[],
+    %(ups)s::bool[]) with ordinality as i(org, monitor, due, ts, up, n) offset 0) i
 where exists (select from verdict_of(i.org, i.monitor, i.due))
+  or (not i.up and exists (select from heartbeats h
+    where h.org = i.org and h.monitor = i.monitor and h.ts > i.ts))
 """
 _HEARTBEATS: Final = """
 copy heartbeats (org, monitor, ts, latency_ms, up, code, dns_us, connect_us, tls_us, first_byte_us,
@@ -83,16 +85,18 @@ async def hold_steady(tx: Tx, arrivals: Sequence[IncomingResult], shards: list[i
     return [place for (place,) in rows]
 
 
-async def find_settled(tx: Tx, arrivals: Sequence[IncomingResult]) -> set[int]:
-    """Returns the places of the results whose windows have a verdict.
+async def find_taken(tx: Tx, arrivals: Sequence[IncomingResult]) -> set[int]:
+    """Returns the places of results whose windows have a verdict, and of late failures.
 
     Call it after `hold_steady`, as a separate statement, so that its snapshot includes the commit
     of the previous lock owner.
     """
     rows = await tx.rows(
-        _SETTLED,
+        _TAKEN,
         **key_arrays([a.key for a in arrivals], "monitors"),
         dues=[a.dues[0] for a in arrivals],
+        instants=[a.ts for a in arrivals],
+        ups=[a.up for a in arrivals],
     )
     return {place for (place,) in rows}
 

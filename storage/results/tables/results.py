@@ -2,8 +2,9 @@
 
 One statement stores steady results; a transaction of several statements stores the others. The
 steady statement stores a result only if the state row still has the version that was folded from.
-Every writer of results locks that row until the commit: a steady one FOR NO KEY UPDATE, which lets
-decisions about outages through, and one that can change the state FOR UPDATE.
+A failure that comes late is not steady: it can extend a run of failures, which readers see by the
+version. Every writer of results locks that row until the commit: a steady one FOR NO KEY UPDATE,
+which lets decisions about outages through, and one that can change the state FOR UPDATE.
 
 With `shares_row`, the row of a steady result contains the verdict of its window. No index refuses a
 second verdict of such a window. Its writers read both tables after they have locked the state, with
@@ -74,7 +75,8 @@ held as materialized (
   for no key update of s),
 free as materialized (
   select h.* from held h
-  where not h.windowed or not is_settled(h.org, h.monitor, at(h.dues[1]))),
+  where (not h.windowed or not is_settled(h.org, h.monitor, at(h.dues[1])))
+    and (h.up or not is_late(h.org, h.monitor, at(h.ts)))),
 -- A plain INSERT writes a fifth less WAL for a result than one with ON CONFLICT. If an instant is
 -- taken, or a sealer settles a window at this moment, the whole statement fails.
 ran as (
@@ -249,7 +251,8 @@ def encode_items(arrivals: Iterable[IncomingResult]) -> str:
 async def insert_steady(tx: Tx, arrivals: Sequence[IncomingResult], shards: list[int]) -> set[Any]:
     """Stores results that leave their states unchanged. Returns the stored (org, monitor, ts).
 
-    A run covers one window, and is not stored if that is settled. Raises Rejected (a unique
+    A run covers one window, and is not stored if that is settled, a failure if a newer result is
+    stored. Raises Rejected (a unique
     violation), without a write, if an instant is taken.
     """
     rows = await tx.rows(_STEADY, items=encode_items(arrivals), shards=shards, now=tx.now)

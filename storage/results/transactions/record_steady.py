@@ -27,8 +27,9 @@ def is_copied(arrivals: Sequence[IncomingResult]) -> bool:
 async def record_steady(tx: Tx, arrivals: Sequence[IncomingResult]) -> list[bool]:
     """Returns for each result whether it was stored.
 
-    The others found a newer state, the fence past them or a verdict of their window, or they share
-    an instant or a window with an earlier result of the call. They must be recorded under the lock.
+    The others found a newer state, the fence past them or a verdict of their window, are failures
+    that come late, or share an instant or a window with an earlier result of the call. They must be
+    recorded under the lock.
 
     Raises:
         Rejected if an instant was taken by an earlier result; no result is stored.
@@ -43,8 +44,8 @@ async def copy_steady(tx: Tx, arrivals: Sequence[IncomingResult]) -> list[bool]:
     alone = dict(sorted(_alone(arrivals).items()))
     ordered = list(alone.values())
     held = [ordered[n] for n in await copied_results.hold_steady(tx, ordered, _shards(alone))]
-    settled = await copied_results.find_settled(tx, held)
-    held = [a for n, a in enumerate(held) if n not in settled]
+    taken = await copied_results.find_taken(tx, held)
+    held = [a for n, a in enumerate(held) if n not in taken]
     failed = [n for n, a in enumerate(held) if a.condition is not None]
     conditions: list[int | None] = [None] * len(held)
     if failed:

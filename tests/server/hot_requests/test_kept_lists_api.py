@@ -337,6 +337,27 @@ async def test_a_late_failure_that_changes_no_status_is_seen(
     assert (shown["status"], shown["consecutive_failures"]) == ("up", 1)
 
 
+async def test_failures_that_retention_deletes_are_not_shown(
+    processes: tuple[Api, Api, Clock],
+) -> None:
+    one, other, clock = processes
+    story = Story((one, other), clock, Random(1))
+    await one.new_monitor(interval_seconds=86_400)
+    seen = []
+    for _ in range(6):
+        await story.result(up=False)
+        await story.compare()
+        async with one.pool.transaction("retain") as tx:
+            await tx.execute("delete from heartbeats where ts < at(%(t)s)", t=clock() - 3 * DAY)
+        await story.compare()
+        await story.compare()
+        (shown,) = json.loads(await story.body(one, "viewer"))
+        seen.append(shown["consecutive_failures"])
+        clock.now = Instant(clock.now + DAY)
+    assert seen == [1, 2, 3, 4, 4, 4]
+    assert story.reused > 20
+
+
 async def test_a_kept_list_follows_the_clock(processes: tuple[Api, Api, Clock]) -> None:
     """The next due instant changes, and the status ends with its result."""
     one, other, clock = processes
