@@ -12,6 +12,7 @@ from uuid import UUID
 
 import trio
 
+from ...probes.check.loop_lag import LoopLag
 from ...storage.core.instant import SECOND, Instant
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Tx
@@ -24,6 +25,29 @@ PAUSE_SECONDS: Final = 5.0
 GOODBYE_SECONDS: Final = 2.0
 # A renewal later than this begins a new presence.
 BREAK_US: Final = 15 * SECOND
+# A push that waits in a socket for a longer stall of the event loop counts as lost: it arrives with
+# a later instant, and perhaps after its deadline.
+STALL_US: Final = SECOND
+
+
+class ReceptionGaps:
+    """Counts the times in which a push can be lost or late by a fault of this process.
+
+    `lost` returns the number of pushes that were not stored, and of times that the clock skipped.
+    """
+
+    def __init__(self, lag: LoopLag, lost: Callable[[], int]) -> None:
+        self._lag = lag
+        self._lost = lost
+        self._looked_us = lag.now_us()
+        self._stalls = 0
+
+    def count(self) -> int:
+        """Returns the number of gaps. A stall is counted by the first call after its begin."""
+        looked_us, self._looked_us = self._looked_us, self._lag.now_us()
+        if self._lag.is_watched and self._lag.stalled_since(looked_us) > STALL_US:
+            self._stalls += 1
+        return self._lost() + self._stalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +66,8 @@ class ProcessIdentity:
 class PresenceRenewer:
     """Renews the presence of this process.
 
-    `heard_through` returns the instant up to which every received push is committed. `lost` returns
-    the number of received pushes that were not stored. A loss ends the presence, like an
+    `heard_through` returns the instant up to which every received push is committed. `gaps` returns
+    the number of times in which a push can be lost or late. A gap ends the presence, like an
     unclean stop. `read_clock` reads the clock of the database in the same transaction.
     """
 
@@ -53,16 +77,16 @@ class PresenceRenewer:
         identity: ProcessIdentity,
         clock: Callable[[], Instant],
         heard_through: Callable[[], Instant],
-        lost: Callable[[], int] = lambda: 0,
+        gaps: Callable[[], int] = lambda: 0,
         read_clock: Callable[[Tx], Awaitable[object]] | None = None,
     ) -> None:
         self._pool = pool
         self._identity = identity
         self._clock = clock
         self._heard_through = heard_through
-        self._lost = lost
+        self._gaps = gaps
         self._read_clock = read_clock
-        self._lost_before = 0
+        self._gaps_before = 0
         self._asks = False
         self.wake = WakeEvent()
         self._from_at: Instant | None = None
@@ -90,10 +114,10 @@ class PresenceRenewer:
             await self._renew(tx)
 
     async def _renew(self, tx: Tx) -> None:
-        through, lost = self._heard_through(), self._lost()
+        through, gaps = self._heard_through(), self._gaps()
         if (
             self._from_at is not None
-            and lost == self._lost_before
+            and gaps == self._gaps_before
             and await presences.renew_presence(tx, self._identity.process, self._from_at, through)
         ):
             self.renewed_through = through
@@ -115,14 +139,14 @@ class PresenceRenewer:
                 "presence renewed after a gap", extra={"was": self._from_at, "begins": begun}
             )
         self._from_at = self.renewed_through = begun
-        self._lost_before = lost
+        self._gaps_before = gaps
 
     async def delete_presence(self) -> None:
         """Ends the presence cleanly, up to the last received push.
 
         Limited to GOODBYE_SECONDS, and shielded from the cancellation of the stop.
         """
-        if self._from_at is None or self._lost() != self._lost_before:
+        if self._from_at is None or self._gaps() != self._gaps_before:
             return
         with trio.move_on_after(GOODBYE_SECONDS, shield=True):
             try:

@@ -49,7 +49,7 @@ from ..loops.metric_samplers import InstallationSampler, RegionLoadSampler
 from ..loops.monitor_sealer import MonitorSealer
 from ..loops.operation_runner import OperationRunner
 from ..loops.outbox_leaser import OutboxLeaser
-from ..loops.presence_renewer import PresenceRenewer, ProcessIdentity
+from ..loops.presence_renewer import PresenceRenewer, ProcessIdentity, ReceptionGaps
 from ..loops.prober import Prober
 from ..loops.push_deadline_checker import PushDeadlineChecker
 from ..loops.result_packer import ResultPacker
@@ -151,9 +151,10 @@ def build(
     process = uuid7()
     bus, limiters = Bus(), _limiters(settings, parts)
     recorder = Recorder(pools.loops, bus, clock.now, may_share=keepers.may_share_rows(settings))
-    attendance = _attendance(settings, role, process, pools.loops, clock, recorder)
-    recorder.on_deadline_waiting = attendance.ask
     reach = make_egress(settings, f"leadline/{version()}")
+    gaps = ReceptionGaps(reach.lag, lambda: recorder.lost + clock.jumps)
+    attendance = _attendance(settings, role, process, pools.loops, clock, recorder, gaps)
+    recorder.on_deadline_waiting = attendance.ask
     means = means_of(settings, reach, clock.now)
     catalogue = CheckCache(pools.loops, keyring, clock.now)
     prober, leaser, resets, invitations, oncall_mails, watcher = (None,) * 6
@@ -449,6 +450,7 @@ def _attendance(
     pool: Pool,
     clock: ProductClock,
     recorder: Recorder,
+    gaps: ReceptionGaps,
 ) -> PresenceRenewer:
     identity = ProcessIdentity(
         process=process,
@@ -463,7 +465,7 @@ def _attendance(
         identity,
         clock.now,
         recorder.committed_through,
-        lambda: recorder.lost,
+        gaps.count,
         lambda tx: clock.follow(partial(presences.read_clock, tx)),
     )
 

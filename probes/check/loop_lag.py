@@ -41,6 +41,10 @@ class LoopLag:
         self.lateness = [0] * (len(LATENESS_US) + 1)
         self.late_us = 0
 
+    @property
+    def is_watched(self) -> bool:
+        return self._slept_at_us is not None
+
     @staticmethod
     def now_us() -> int:
         """Returns an instant of the running clock for `stalled_since`, in µs. Not a date."""
@@ -77,7 +81,9 @@ class LoopLag:
         now_us = self.now_us()
         self._runs += 1
         self._has_begun = True
-        if self._rest is not None:
+        if self._rest is not None and self._slept_at_us is not None:
+            if now_us > self._slept_at_us + self._tick_us:
+                self._note(now_us)
             # From here on the task is late: a stall now is one of this run.
             self._slept_at_us, self._tick_us = now_us, 0
             self._rest.set()

@@ -9,11 +9,14 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ..core.clock import Clock, started
-from ..core.instant import Instant
+from ..core.instant import SECOND, Instant
 
 # A process begins with a reading that took less, or with the last of so many.
 SLOW_US: Final = 1_000_000
 FIRST_READINGS: Final = 3
+# A larger step forward is a time that no process lived through: the clock of the database was set,
+# or this machine was paused.
+JUMP_US: Final = SECOND
 
 # The database's clock, and the latest `through` of all presences, or None when there is none.
 Reading = tuple[Instant, Instant | None]
@@ -38,6 +41,8 @@ class ProductClock:
         self._read = read
         self._monotonic_us = monotonic_us
         self._clock: Clock | None = None
+        # Number of steps forward by more than JUMP_US.
+        self.jumps = 0
 
     def now(self) -> Instant:
         """Returns the instant. Raises RuntimeError before the first reading."""
@@ -79,5 +84,7 @@ class ProductClock:
         else:
             carried = self._clock.at(told_us)
             closest = Instant(min(max(carried, database), database + took_us))
-            self._clock = self._clock.read(told_us, closest, latest_through)
+            following = self._clock.read(told_us, closest, latest_through)
+            self.jumps += following.shown - carried > JUMP_US
+            self._clock = following
         return took_us

@@ -282,10 +282,21 @@ def _add_agent(stack: ExitStack, found: Installation, name: str, _dsn: str, _lis
 
 def _add_clock(found: Installation, name: str) -> None:
     """Gives a process a wall clock of its own. Its monotonic clock stays that of the system."""
-    found.clock(name).write_text("+0s\n")
-    found.processes[name].environment |= {
+    set_clock(found.clock(name), 0)
+    found.processes[name].environment |= clock_environment(found.clock(name))
+
+
+def set_clock(file: Path, offset_seconds: int) -> None:
+    beside = file.with_suffix(".new")
+    beside.write_text(f"{offset_seconds:+d}s\n")
+    beside.rename(file)
+
+
+def clock_environment(file: Path) -> dict[str, str]:
+    """Returns variables that give a process a wall clock with the offset in a file."""
+    return {
         "LD_PRELOAD": _FAKETIME,
-        "FAKETIME_TIMESTAMP_FILE": str(found.clock(name)),
+        "FAKETIME_TIMESTAMP_FILE": str(file),
         "FAKETIME_NO_CACHE": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }

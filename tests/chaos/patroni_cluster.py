@@ -79,12 +79,12 @@ def missing_programs() -> str:
         "setpriv": "util-linux",
     }
     found = [package for program, package in wanted.items() if shutil.which(program) is None]
-    if _server_programs() is None:
+    if server_programs() is None:
         found.append("postgresql")
     return " ".join(found)
 
 
-def _server_programs() -> Path | None:
+def server_programs() -> Path | None:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     return found[-1].parent if found else None
 
@@ -110,7 +110,7 @@ class Node:
 
     def start(self) -> None:
         log = (self.folder / f"{self.name}.log").open("ab")
-        os.chown(self.folder / f"{self.name}.log", *_postgres_ids())
+        os.chown(self.folder / f"{self.name}.log", *postgres_ids())
         command = [*AS_POSTGRES, "patroni", str(self.folder / f"{self.name}.yml")]
         command = self.network.on(self.name) + command
         self.process = subprocess.Popen(
@@ -250,7 +250,7 @@ def wait(found: Callable[[], bool], seconds: float, name: str) -> None:
 def patroni_cluster(net: Network, *, synchronous: bool = False) -> Iterator[Cluster]:
     """Yields a cluster with a primary and a replica that follows it."""
     folder = Path(tempfile.mkdtemp(prefix="leadline-patroni-"))
-    os.chown(folder, *_postgres_ids())
+    os.chown(folder, *postgres_ids())
     folder.chmod(0o755)
     cluster = Cluster(folder, [Node(name, folder, net) for name in ("left", "right")], synchronous)
     store = _etcd(folder, net)
@@ -300,11 +300,11 @@ def _make_disk(node: Node) -> None:
     node.disk.mkdir()
     options = f"size={DISK},mode=755"
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(node.disk)], check=True)
-    os.chown(node.disk, *_postgres_ids())
+    os.chown(node.disk, *postgres_ids())
 
 
 def _configure(node: Node, *, synchronous: bool) -> None:
-    programs = _server_programs()
+    programs = server_programs()
     assert programs is not None
     path = node.folder / f"{node.name}.yml"
     path.write_text(
@@ -323,10 +323,10 @@ def _configure(node: Node, *, synchronous: bool) -> None:
             synchronous=str(synchronous).lower(),
         )
     )
-    os.chown(path, *_postgres_ids())
+    os.chown(path, *postgres_ids())
 
 
-def _postgres_ids() -> tuple[int, int]:
+def postgres_ids() -> tuple[int, int]:
     found = Path("/etc/passwd").read_text().splitlines()
     fields = next(line.split(":") for line in found if line.startswith("postgres:"))
     return int(fields[2]), int(fields[3])

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.support.processes.daemon_process import Daemon
 
 from .faults import Fault, Scene
-from .installation import AGENTS, Installation
+from .installation import AGENTS, Installation, set_clock
 
 PACKAGE = Path(__file__).parents[2]
 # How much more address space a process gets at its memory limit, and how many descriptors.
@@ -82,15 +82,12 @@ def _restore_memory(scene: Scene) -> None:
 
 def _step_clock(scene: Scene) -> str:
     seconds = scene.chance.choice(CLOCK_STEPS)
-    _set_clock(scene, seconds)
+    set_clock(scene.installation.clock(scene.part), seconds)
     return f"by {seconds:+d} s"
 
 
-def _set_clock(scene: Scene, seconds: int) -> None:
-    file = scene.installation.clock(scene.part)
-    beside = file.with_suffix(".new")
-    beside.write_text(f"{seconds:+d}s\n")
-    beside.rename(file)
+def _right_clock(scene: Scene) -> None:
+    set_clock(scene.installation.clock(scene.part), 0)
 
 
 def _distort(scene: Scene) -> str:
@@ -138,7 +135,7 @@ COMMON = (
     Fault("descriptors", _exhaust_descriptors, _restore_descriptors, (3, 10)),
     Fault("memory", _exhaust_memory, _restore_memory, (3, 10)),
 )
-CLOCK = (Fault("clock", _step_clock, lambda scene: _set_clock(scene, 0), (3, 20), weight=2),)
+CLOCK = (Fault("clock", _step_clock, _right_clock, (3, 20), weight=2),)
 RELAY = (Fault("relay", _distort, _pass, (3, 15), weight=2),)
 DISK = (Fault("disk of the agent", _fill_disk, _empty_disk, (3, 20)),)
 

@@ -5,8 +5,14 @@ import trio
 import trio.testing
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.presence_renewer import PresenceRenewer, ProcessIdentity
+from leadline.daemon.loops.presence_renewer import (
+    STALL_US,
+    PresenceRenewer,
+    ProcessIdentity,
+    ReceptionGaps,
+)
 from leadline.daemon.loops.result_recorder import Recorder
+from leadline.probes.check.loop_lag import LoopLag
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.monitors.rows import MonitorRow
@@ -25,13 +31,15 @@ class Ears:
     def __init__(self, world: World) -> None:
         self.world = world
         self.recorder = Recorder(world.pool, Bus(), lambda: world.now)
+        self.lag = LoopLag()
+        gaps = ReceptionGaps(self.lag, lambda: self.recorder.lost)
         who = ProcessIdentity(uuid7(), "here", ["api"], (), "0", accepts_pushes=True)
         self.attendance = PresenceRenewer(
             world.pool,
             who,
             lambda: world.now,
             self.recorder.committed_through,
-            lambda: self.recorder.lost,
+            gaps.count,
         )
 
     async def listen(self, until_seconds: int) -> None:
@@ -75,6 +83,26 @@ async def test_a_push_that_the_store_would_not_take_is_not_the_senders_silence(
     assert await missed(world, job) == []
     await ears.listen(160)
     assert await missed(world, job) == [65 + 15 + 70]
+
+
+@pytest.mark.parametrize(
+    ("stalled_us", "found"), [(STALL_US, [70]), (STALL_US + 1, []), (9 * SECOND, [])]
+)
+async def test_a_push_that_waited_for_a_frozen_process_is_not_the_senders_silence(
+    world: World,
+    job: MonitorRow,
+    monkeypatch: pytest.MonkeyPatch,
+    stalled_us: int,
+    found: list[int],
+) -> None:
+    ears = Ears(world)
+    await ears.listen(65)
+    with monkeypatch.context() as frozen:
+        frozen.setattr(LoopLag, "is_watched", True)
+        frozen.setattr(ears.lag, "stalled_since", lambda _: stalled_us)
+        await ears.listen(75)
+    await ears.listen(100)
+    assert await missed(world, job) == found
 
 
 @pytest.mark.parametrize(("seconds", "found"), [(0, [70, 130]), (5, [])])

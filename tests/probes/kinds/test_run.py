@@ -260,6 +260,29 @@ def test_the_worst_stall_of_a_span_is_reported(monkeypatch: pytest.MonkeyPatch) 
         assert lag.stalled_since(began) == max(inside, default=0)
 
 
+async def test_a_stall_before_a_run_is_no_stall_of_the_run(
+    autojump_clock: MockClock, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watcher rests, the process stands still, and a run is the first to continue."""
+    stood_still_us = 0
+    monkeypatch.setattr(
+        LoopLag,
+        "now_us",
+        staticmethod(lambda: int(trio.current_time() * 1_000_000) + stood_still_us),
+    )
+    lag = LoopLag()
+    await nursery.start(lag.watch)
+    await trio.sleep(2.5)
+    since = lag.now_us()
+    stood_still_us = 7_000_000
+    began = lag.begin()
+    assert lag.stalled_since(began) == 0
+    assert lag.stalled_since(since) >= 6_000_000
+    await trio.sleep(0.1)
+    assert lag.stalled_since(began) == 0
+    assert lag.stalled_since(since) >= 6_000_000
+
+
 # Connectivity of this host.
 
 
