@@ -39,6 +39,7 @@ from ..runtime.supervisor import (
     keep_watchdog,
     supervising,
 )
+from ..runtime.thread_switching import favor_event_loop
 from .agent_config import AgentConfig
 from .certificate_reporter import PAUSE_SECONDS, CertificateReporter
 from .check_tester import CheckTester
@@ -157,6 +158,7 @@ async def run_parts(agent: Agent, supervisor: Supervisor, stopping: trio.Event) 
     async with supervisor.stopping_after(STOP_ORDER):
         await supervisor.start(CHILDREN, agent)
         set_aside()
+        favor_event_loop()
         log.info("agent started", extra={"region": agent.region, "version": version()})
         # Ready also without a connection, because an agent works while disconnected. The log has
         # its state.

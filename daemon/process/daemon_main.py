@@ -33,6 +33,7 @@ from ..runtime.gc_tuning import set_aside
 from ..runtime.sd_notify import notify
 from ..runtime.stop_signal import SIGNALS
 from ..runtime.supervisor import LoopHeartbeats, Supervisor, supervising
+from ..runtime.thread_switching import favor_event_loop
 from .api_processes import ApiProcesses
 from .children import CHILDREN, STOP_ORDER, Daemon
 from .first_start import FirstStart, InitialAdmin, configured_keys, load_keyring
@@ -249,6 +250,7 @@ async def _start(
     children = [child for child in CHILDREN if not child.part or child.part in parts]
     reported = await supervisor.start(children, daemon)
     set_aside()
+    favor_event_loop()
     address = reported.get(DaemonPart.HTTP) or reported.get(DaemonPart.OPS) or ""
     print_ready(daemon.house, str(address), founder, is_further=is_further)
     daemon.ready.set()
