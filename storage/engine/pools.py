@@ -50,7 +50,7 @@ PING_SECONDS: Final = 2.0
 # A connection is replaced after this, ± 25 %: limits its memory and moves it after a failover.
 LIFETIME_SECONDS: Final = 1800.0
 # Idle connections are closed after this, except one.
-SPARE_SECONDS: Final = 300.0
+SPARE_SECONDS: Final = 60.0
 # The pause between attempts to connect doubles from the first to the last. The last is a fraction
 # of ACQUIRE_SECONDS, so that a task which waits during a failover gets a connection at its end.
 FIRST_KNOCK_SECONDS: Final = 0.1

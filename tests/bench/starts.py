@@ -4,6 +4,8 @@ idle daemon."""
 import time
 from typing import Any
 
+from leadline.storage.engine.pools import SPARE_SECONDS
+
 from ..support.processes.daemon_process import daemon
 from .usage import cpu_seconds, memory_mib, transactions
 
@@ -27,7 +29,8 @@ def idle() -> dict[str, Any]:
         running.start()
         running.stop()
         running.start()
-        time.sleep(5)
+        # The start opens connections that an idle process closes again.
+        time.sleep(1.5 * SPARE_SECONDS)
         begun, before = transactions(running), cpu_seconds(running)
         time.sleep(IDLE_SECONDS)
         after = cpu_seconds(running)
