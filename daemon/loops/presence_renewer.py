@@ -27,7 +27,7 @@ GOODBYE_SECONDS: Final = 2.0
 BREAK_US: Final = 15 * SECOND
 # A push that waits in a socket for a longer stall of the event loop counts as lost: it arrives with
 # a later instant, and perhaps after its deadline.
-STALL_US: Final = SECOND
+STALL_US: Final = SECOND // 2
 
 
 class ReceptionGaps:

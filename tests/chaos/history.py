@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .faults import Injection
-from .installation import INTERVAL_SECONDS, TIMEOUT_SECONDS, Installation
+from .installation import INTERVAL_SECONDS, JOB_TIMING, TIMEOUT_SECONDS, Installation
 from .link_faults import PROBING
 from .load import Load
 from .verifier import (
@@ -22,6 +22,7 @@ from .verifier import (
     verify_outages,
     verify_pushes,
     verify_results,
+    verify_silence,
     verify_windows,
     windows_of,
 )
@@ -72,6 +73,7 @@ def verify(history: History) -> list[str]:
         beats = _beats(history, identifier, history.until + LATE_SECONDS)
         sent = history.load.acknowledged[number]
         violations += verify_pushes(f"j{number}", sent, beats, history.until)
+        violations += verify_silence(f"j{number}", sent, beats, sum(JOB_TIMING.values()))
     incidents = read_api(history, f"/projects/{found.project}/incidents?limit=500")
     violations += verify_outages(incidents, beats_by_monitor, history.since)
     seen: dict[str, float] = {}

@@ -33,6 +33,8 @@ NAMES = ("scheduler1", "scheduler2", "api1", "api2", "worker1", "worker2", "work
 AGENTS = ("agent1", "agent2")
 HOSTS = (*NAMES, *AGENTS, "target")
 INTERVAL_SECONDS, TIMEOUT_SECONDS = 5, 2
+# A job pushes each second.
+JOB_TIMING = {"interval_seconds": 5, "grace_seconds": 1}
 # Of monitors in the region of the agents: every fourth.
 EDGE_SHARE = 4
 # Monitors whose outages the service pages.
@@ -155,7 +157,7 @@ class Installation:
             made = self.api("POST", f"/projects/{self.project}/monitors", body)
             self.monitors[number] = made["id"]
         for number in range(jobs):
-            body = {"name": f"j{number}", "type": "push", "interval_seconds": 60}
+            body = {"name": f"j{number}", "type": "push", **JOB_TIMING}
             made = self.api("POST", f"/projects/{self.project}/monitors", body)
             self.jobs[number] = made["id"]
             self.push_path[number] = urlsplit(made["push_url"]).path

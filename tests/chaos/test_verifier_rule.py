@@ -18,6 +18,7 @@ from .verifier import (
     verify_outages,
     verify_pushes,
     verify_results,
+    verify_silence,
     verify_windows,
 )
 
@@ -140,6 +141,16 @@ def test_a_slow_answer_permits_a_timeout() -> None:
 def test_a_push_is_stored_exactly_once(stored: int, found: int) -> None:
     beat = {"ts": text_of(START), "up": True, "msg": "p1"}
     assert len(verify_pushes("j", {"p1": START}, [beat] * stored, UNTIL)) == found
+
+
+@pytest.mark.parametrize(("sent_before", "found"), [(0.5, 0), (2, 1), (4, 1), (5.5, 0), (7, 0)])
+def test_a_push_that_was_sent_before_its_deadline_was_not_missed(
+    sent_before: float, found: int
+) -> None:
+    missed = {"ts": text_of(START), "up": False, "msg": "push_missed"}
+    sent = {"p1": START - 60, "p2": START - sent_before, "p3": START + 3}
+    assert len(verify_silence("j", sent, [missed], 6)) == found
+    assert verify_silence("j", sent, [missed | {"msg": "timeout"}], 6) == []
 
 
 def test_a_push_after_the_end_is_not_verified() -> None:

@@ -195,6 +195,25 @@ def verify_pushes(
     ]
 
 
+def verify_silence(
+    name: str, sent: dict[str, float], beats: list[dict[str, Any]], deadline_seconds: float
+) -> list[str]:
+    """No push is reported as missed that was sent before its deadline, and later acknowledged.
+
+    No fault cuts the senders from the receivers.
+    """
+    wrong = []
+    times = sorted(sent.values())
+    for beat in beats:
+        if beat.get("msg") != "push_missed":
+            continue
+        missed = instant(beat["ts"])
+        at = bisect_left(times, missed - deadline_seconds + SLACK_SECONDS)
+        if at < len(times) and times[at] <= missed - SLACK_SECONDS:
+            wrong.append(f"{name}: missed at {beat['ts']}, but sent at {text_of(times[at])}")
+    return wrong
+
+
 def verify_outages(
     incidents: list[dict[str, Any]], beats: dict[str, list[dict[str, Any]]], since: float
 ) -> list[str]:
