@@ -188,7 +188,7 @@ def _verdicts(dsn: str, since: float, until: float) -> dict[str, int]:
 
 def neighbours() -> Figures:
     """Nine organizations, next to one with usual, costly or silent targets."""
-    with _peers() as (ports, _), nginx() as target, _silent() as silent:
+    with _peers(niceness=19) as (ports, _), nginx() as target, _silent() as silent:
         kinds = {
             "usual": target.plain,
             "costly": f"http://{HOST}:{ports['chunks']}/",

@@ -46,14 +46,24 @@ where r.due_at > to_timestamp(%(since)s) and r.due_at < to_timestamp(%(until)s)
 
 
 @contextmanager
-def _peers() -> Iterator[tuple[dict[str, int], Path]]:
+def _peers(niceness: int = 0) -> Iterator[tuple[dict[str, int], Path]]:
+    """Yields the ports of costly targets. With a niceness they only get the CPU that others leave,
+    as on a host of their own."""
     folder = Path(tempfile.mkdtemp(prefix="leadline-hostile-"))
     authority = trustme.CA()
     certificate = authority.issue_cert(HOST)
     certificate.private_key_pem.write_to_path(str(folder / "key.pem"))
     certificate.cert_chain_pems[0].write_to_path(str(folder / "long.pem"))
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
-    command = [sys.executable, "-m", "tests.bench.answers", str(folder)]
+    command = [
+        "nice",
+        "-n",
+        str(niceness),
+        sys.executable,
+        "-m",
+        "tests.bench.answers",
+        str(folder),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield json.loads(process.stdout.readline()), folder / "ca.pem"
