@@ -25,13 +25,13 @@ PAUSE_SECONDS: Final = 5.0
 GOODBYE_SECONDS: Final = 2.0
 # A renewal later than this begins a new presence.
 BREAK_US: Final = 15 * SECOND
-# A push that waits in a socket for a longer stall of the event loop counts as lost: it arrives with
-# a later instant, and perhaps after its deadline.
-STALL_US: Final = SECOND // 2
+# In a longer stall of the event loop senders can have given up. A push that waited for less has the
+# instant before the stall.
+STALL_US: Final = 5 * SECOND
 
 
 class ReceptionGaps:
-    """Counts the times in which a push can be lost or late by a fault of this process.
+    """Counts the times in which a push can be lost by a fault of this process.
 
     `lost` returns the number of pushes that were not stored, and of times that the clock skipped.
     """
@@ -67,7 +67,7 @@ class PresenceRenewer:
     """Renews the presence of this process.
 
     `heard_through` returns the instant up to which every received push is committed. `gaps` returns
-    the number of times in which a push can be lost or late. A gap ends the presence, like an
+    the number of times in which a push can be lost. A gap ends the presence, like an
     unclean stop. `read_clock` reads the clock of the database in the same transaction.
     """
 

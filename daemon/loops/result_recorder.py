@@ -57,6 +57,10 @@ SEEN_WITHIN_US: Final = 10 * MINUTE
 ASKED_EACH_US: Final = MINUTE
 # A sender that disconnects earlier has its own reason.
 HANGS_UP_US: Final = SECOND
+# Pushes that waited in their sockets during a stall are read within the first time after it. They
+# are as punctual as at its begin. A shorter stall is part of the grace.
+READ_WITHIN_US: Final = 2 * SECOND
+STALL_US: Final = SECOND // 2
 
 Answer = Callable[[StoreResult], None]
 
@@ -73,9 +77,17 @@ class Recorder:
     """Recorder of a process. `record` and `hand_over` accept results; `run` stores them."""
 
     def __init__(
-        self, pool: Pool, bus: Bus, clock: Callable[[], Instant], *, may_share: bool = True
+        self,
+        pool: Pool,
+        bus: Bus,
+        clock: Callable[[], Instant],
+        *,
+        may_share: bool = True,
+        stalled_us: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`may_share`: whether the row of a result may contain the verdict of its window."""
+        """`may_share`: whether the row of a result may contain the verdict of its window.
+        `stalled_us` returns the longest stall of the event loop that ended within READ_WITHIN_US.
+        """
         self._pool = pool
         self._may_share = may_share
         # Whether no earlier version can be present, and the instant of the last check.
@@ -83,6 +95,7 @@ class Recorder:
         self._asked_at = EARLIEST
         self._bus = bus
         self._clock = clock
+        self._stalled_us = stalled_us
         self._send, self._receive = trio.open_memory_channel[Pending](QUEUE_MOST)
         self._collecting = trio.Lock()
         self._standings: dict[MonitorKey, CachedState] = {}
@@ -130,11 +143,20 @@ class Recorder:
 
     def stop_hearing(self) -> None:
         """Fixes `committed_through` at now, because later pushes can be rejected."""
-        self._closed_at = self._clock()
+        self._closed_at = self._heard_at()
+
+    def waited_us(self) -> int:
+        """Returns how long a push that is read now can have waited in its socket."""
+        stalled_us = self._stalled_us()
+        return stalled_us if stalled_us > STALL_US else 0
+
+    def _heard_at(self) -> Instant:
+        """Returns an instant by which every push that came was read. It never runs back."""
+        return Instant(self._clock() - self.waited_us())
 
     def committed_through(self) -> Instant:
         """Returns an instant by which every received push is committed."""
-        now = self._closed_at or self._clock()
+        now = self._closed_at or self._heard_at()
         return min([now, *(Instant(ts - 1) for ts in self._hearing.values())])
 
     @property

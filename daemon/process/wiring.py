@@ -53,7 +53,7 @@ from ..loops.presence_renewer import PresenceRenewer, ProcessIdentity, Reception
 from ..loops.prober import Prober
 from ..loops.push_deadline_checker import PushDeadlineChecker
 from ..loops.result_packer import ResultPacker
-from ..loops.result_recorder import Recorder
+from ..loops.result_recorder import READ_WITHIN_US, Recorder
 from ..loops.schedule_ticker import Ticker
 from ..loops.self_monitor import SelfMonitor
 from ..loops.service_evaluator import ServiceEvaluator
@@ -150,8 +150,14 @@ def build(
     tidies = DaemonPart.JANITOR in parts
     process = uuid7()
     bus, limiters = Bus(), _limiters(settings, parts)
-    recorder = Recorder(pools.loops, bus, clock.now, may_share=keepers.may_share_rows(settings))
     reach = make_egress(settings, f"leadline/{version()}")
+    recorder = Recorder(
+        pools.loops,
+        bus,
+        clock.now,
+        may_share=keepers.may_share_rows(settings),
+        stalled_us=partial(reach.lag.stalled_within, READ_WITHIN_US),
+    )
     gaps = ReceptionGaps(reach.lag, lambda: recorder.lost + clock.jumps)
     attendance = _attendance(settings, role, process, pools.loops, clock, recorder, gaps)
     recorder.on_deadline_waiting = attendance.ask

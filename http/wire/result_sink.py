@@ -23,6 +23,9 @@ class ResultSink(Protocol):
     def receiving(self) -> AbstractContextManager[Instant]:
         """Spans a push from its receipt, whose instant it returns, to its answer."""
 
+    def waited_us(self) -> int:
+        """Returns how long a push that is read now can have waited in its socket."""
+
     def count_lost_push(self) -> None:
         """Counts a push that this process could not keep."""
 

@@ -12,7 +12,7 @@ from collections import deque
 import trio
 
 TICK_SECONDS = 0.05
-REST_SECONDS = 1.0
+REST_SECONDS = 0.5
 # Smaller lateness is normal in a busy loop and is not recorded as a stall.
 NOTED_US = 20_000
 # Upper bounds of the histogram of lateness, µs.
@@ -82,8 +82,8 @@ class LoopLag:
         self._runs += 1
         self._has_begun = True
         if self._rest is not None and self._slept_at_us is not None:
-            if now_us > self._slept_at_us + self._tick_us:
-                self._note(now_us)
+            # A stall before the run ends here, and the watch task will not see it.
+            self._keep(now_us, now_us - self._slept_at_us - self._tick_us)
             # From here on the task is late: a stall now is one of this run.
             self._slept_at_us, self._tick_us = now_us, 0
             self._rest.set()
@@ -115,11 +115,29 @@ class LoopLag:
                 first = False
         return worst_us
 
+    def stalled_within(self, us: int) -> int:
+        """Returns the longest stall, in µs, that ended at most so long ago; 0 if `watch` does not
+        run. A stall while the task rests can be longer by the rest.
+        """
+        if self._slept_at_us is None:
+            return 0
+        now_us = self.now_us()
+        # The watch task may not have run since the end of a current stall.
+        worst_us = max(0, now_us - self._slept_at_us - self._tick_us)
+        for noted_at_us, stall_us in reversed(self._stalls):
+            if noted_at_us < now_us - us:
+                break
+            worst_us = max(worst_us, stall_us)
+        return worst_us
+
     def _note(self, now_us: int) -> None:
         assert self._slept_at_us is not None
         stall_us = now_us - self._slept_at_us - self._tick_us
         self.lateness[bisect_left(LATENESS_US, stall_us)] += 1
         self.late_us += max(stall_us, 0)
+        self._keep(now_us, stall_us)
+
+    def _keep(self, now_us: int, stall_us: int) -> None:
         if stall_us < NOTED_US:
             return
         while self._stalls and self._stalls[-1][1] <= stall_us:

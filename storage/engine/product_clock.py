@@ -14,8 +14,8 @@ from ..core.instant import SECOND, Instant
 # A process begins with a reading that took less, or with the last of so many.
 SLOW_US: Final = 1_000_000
 FIRST_READINGS: Final = 3
-# A larger step forward is a time that no process lived through: the clock of the database was set,
-# or this machine was paused.
+# A larger step forward is time that this process did not live through: a clock was set, or this
+# virtual machine was paused.
 JUMP_US: Final = SECOND
 
 # The database's clock, and the latest `through` of all presences, or None when there is none.

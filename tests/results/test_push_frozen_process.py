@@ -13,7 +13,8 @@ from tests.support.processes.daemon_process import Daemon, daemon
 
 pytestmark = pytest.mark.soak
 PUSHED, INTERVAL_SECONDS = 5, 5
-FREEZE_SECONDS = (2.5, 4.0, 7.0, 13.0)
+# Around the stalls after which pushes get an earlier instant, and those that end the presence.
+FREEZE_SECONDS = (1.5, 2.5, 4.0, 7.0, 13.0)
 _MISSED = "select count(*) from heartbeats where not up"
 
 
@@ -54,7 +55,7 @@ def _tokens(running: Daemon) -> list[str]:
     organization = running.api("GET", "/organizations")[0]["id"]
     project = running.api("GET", f"/organizations/{organization}/projects")[0]["id"]
     path = f"/projects/{project}/monitors"
-    timing = {"interval_seconds": INTERVAL_SECONDS, "grace_seconds": 1}
+    timing = {"interval_seconds": INTERVAL_SECONDS, "grace_seconds": 2}
     for number in range(PUSHED):
         running.api("POST", path, {"name": f"push {number}", "type": "push", **timing})
     return [monitor["push_token"] for monitor in running.api("GET", path)]

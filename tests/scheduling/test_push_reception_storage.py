@@ -30,7 +30,10 @@ class Ears:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.recorder = Recorder(world.pool, Bus(), lambda: world.now)
+        self.stalled_us = 0
+        self.recorder = Recorder(
+            world.pool, Bus(), lambda: world.now, stalled_us=lambda: self.stalled_us
+        )
         self.lag = LoopLag()
         gaps = ReceptionGaps(self.lag, lambda: self.recorder.lost)
         who = ProcessIdentity(uuid7(), "here", ["api"], (), "0", accepts_pushes=True)
@@ -103,6 +106,34 @@ async def test_a_push_that_waited_for_a_frozen_process_is_not_the_senders_silenc
         await ears.listen(75)
     await ears.listen(100)
     assert await missed(world, job) == found
+
+
+@pytest.mark.parametrize(("stalled_seconds", "found"), [(0, [70]), (1, [70]), (4, [])])
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_push_that_is_read_after_a_stall_is_as_punctual_as_before_it(
+    world: World, job: MonitorRow, stalled_seconds: int, found: list[int], later: bool
+) -> None:
+    """It is read 72 s after the last one, and its deadline was after 70 s."""
+    ears = Ears(world)
+    await ears.listen(68)
+    world.now = Instant(world.now + 4 * SECOND)
+    ears.stalled_us = stalled_seconds * SECOND
+    with ears.recorder.receiving() as received:
+        await ears.attendance.pass_once()
+        assert received == world.now
+        assert ears.attendance.renewed_through is not None
+        assert ears.attendance.renewed_through <= received - ears.recorder.waited_us()
+        push = world.result(job, received, True, waited_us=ears.recorder.waited_us())
+    if later:
+        # The deadline is judged before the push is stored.
+        assert await missed(world, job) == found
+    async with world.pool.transaction("push") as tx:
+        await record_results(tx, [push])
+    ears.stalled_us = 0
+    await ears.listen(100)
+    assert await missed(world, job) == found
+    await ears.listen(150)
+    assert await missed(world, job) == [*found, 72 + 70]
 
 
 @pytest.mark.parametrize(("seconds", "found"), [(0, [70, 130]), (5, [])])

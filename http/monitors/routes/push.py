@@ -76,6 +76,8 @@ class _Report:
     target: PushTarget
     said: Push
     received: Instant
+    # How long it can have waited before.
+    waited_us: int
     kept: bytes = field(repr=False)
 
     @property
@@ -190,7 +192,9 @@ async def push(ask: Request) -> PushAnswer:
 
 async def _receive(ask: Request) -> PushAnswer:
     # The instant is the receipt. Until the response, `committed_through` stays before it.
-    with ask.context.recorder.receiving() as received:
+    recorder = ask.context.recorder
+    waited_us = recorder.waited_us()
+    with recorder.receiving() as received:
         given = ask.values
         parameters = [given[name] for name in ("status", "msg", "ping", "rid")]
         until = trio.current_time() + PUSH_SECONDS
@@ -204,7 +208,7 @@ async def _receive(ask: Request) -> PushAnswer:
         if kept and not ask.context.keyring.can_seal:
             kept = b""
             warnings.append(_BODY_NOT_KEPT)
-        report = _Report(target, said, received, kept)
+        report = _Report(target, said, received, waited_us, kept)
         if target.enabled and said.covers:
             if report.has_more:
                 report = await outlast(partial(_end, ask.context, report), until=until)
@@ -249,6 +253,7 @@ async def _record(context: AppContext, report: "_Report", until: float) -> None:
             code=said.code,
             msg=message,
             source=ResultSource.PUSH,
+            waited_us=report.waited_us,
         ),
         until=until,
     )

@@ -55,6 +55,8 @@ class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
     # one.
     covered_until: Instant = LATEST
     reach_us: int = LATE_ARRIVAL_US
+    # How long a push can have waited before `ts` in its socket, by a stall of this process.
+    waited_us: int = 0
     source: ResultSource = ResultSource.RUN
     # Version of the state that a steady fold was computed from, see `tables/results.py`.
     version: int = 0
@@ -72,6 +74,11 @@ class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> MonitorKey:
         return MonitorKey((self.org, self.monitor))
+
+    @property
+    def came_at(self) -> Instant:
+        """First instant at which it can have come. A deadline after it was kept."""
+        return Instant(self.ts - self.waited_us)
 
     def is_outdated(self, revision: int, updated_at: Instant) -> bool:
         """Returns whether the run used an older definition after the current one was saved."""

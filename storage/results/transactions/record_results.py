@@ -86,7 +86,7 @@ def _fate(
     if arrival.source is ResultSource.BACKFILL:
         return StoreOutcome.LIVE
     promise = course.promise
-    if patient and promise is not None and promise.is_undecided(Instant(arrival.ts - 1)):
+    if patient and promise is not None and promise.is_undecided(Instant(arrival.came_at - 1)):
         return StoreOutcome.UNDECIDED
     return StoreOutcome.LIVE
 
@@ -101,8 +101,12 @@ def _with_windows(arrival: IncomingResult, course: StateUpdate | None) -> Incomi
         return arrival
     silence = course.promise.silence
     previous = silence.since if silence is not None and silence.since < arrival.ts else None
-    covered = newly_covered(course.promise.terms, arrival.ts, previous)
-    return msgspec.structs.replace(arrival, dues=tuple(window.due for window in covered))
+    covered = {
+        window.due
+        for instant in {arrival.came_at, arrival.ts}
+        for window in newly_covered(course.promise.terms, instant, previous)
+    }
+    return msgspec.structs.replace(arrival, dues=tuple(sorted(covered)))
 
 
 async def _settle_windows(
@@ -148,7 +152,8 @@ def _silences_before(
     for n in stored:
         arrival = arrivals[n]
         if fates[n] is StoreOutcome.LIVE and arrival.source is ResultSource.PUSH:
-            first[arrival.key] = min(first.get(arrival.key, arrival.ts), arrival.ts)
+            came_at = arrival.came_at
+            first[arrival.key] = min(first.get(arrival.key, came_at), came_at)
     found: list[IncomingResult] = []
     for key, instant in sorted(first.items()):
         course = courses[key]
