@@ -25,8 +25,8 @@ PAUSE_SECONDS: Final = 5.0
 GOODBYE_SECONDS: Final = 2.0
 # A renewal later than this begins a new presence.
 BREAK_US: Final = 15 * SECOND
-# In a longer stall of the event loop senders can have given up. A push that waited for less has the
-# instant before the stall.
+# A sender can cancel its push during a longer stall of the event loop. The recorder extends the
+# deadlines that pass in a shorter one.
 STALL_US: Final = 5 * SECOND
 
 

@@ -83,10 +83,10 @@ class Recorder:
         clock: Callable[[], Instant],
         *,
         may_share: bool = True,
-        stalled_us: Callable[[], int] = lambda: 0,
+        stalled_within: Callable[[int], int] = lambda _: 0,
     ) -> None:
         """`may_share`: whether the row of a result may contain the verdict of its window.
-        `stalled_us` returns the longest stall of the event loop that ended within READ_WITHIN_US.
+        `stalled_within` returns the longest stall of the event loop that ended within a time, µs.
         """
         self._pool = pool
         self._may_share = may_share
@@ -95,7 +95,7 @@ class Recorder:
         self._asked_at = EARLIEST
         self._bus = bus
         self._clock = clock
-        self._stalled_us = stalled_us
+        self._stalled_within = stalled_within
         self._send, self._receive = trio.open_memory_channel[Pending](QUEUE_MOST)
         self._collecting = trio.Lock()
         self._standings: dict[MonitorKey, CachedState] = {}
@@ -147,7 +147,7 @@ class Recorder:
 
     def waited_us(self) -> int:
         """Returns how long a push that is read now can have waited in its socket."""
-        stalled_us = self._stalled_us()
+        stalled_us = self._stalled_within(READ_WITHIN_US)
         return stalled_us if stalled_us > STALL_US else 0
 
     def _heard_at(self) -> Instant:

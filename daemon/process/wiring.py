@@ -53,7 +53,7 @@ from ..loops.presence_renewer import PresenceRenewer, ProcessIdentity, Reception
 from ..loops.prober import Prober
 from ..loops.push_deadline_checker import PushDeadlineChecker
 from ..loops.result_packer import ResultPacker
-from ..loops.result_recorder import READ_WITHIN_US, Recorder
+from ..loops.result_recorder import Recorder
 from ..loops.schedule_ticker import Ticker
 from ..loops.self_monitor import SelfMonitor
 from ..loops.service_evaluator import ServiceEvaluator
@@ -151,15 +151,10 @@ def build(
     process = uuid7()
     bus, limiters = Bus(), _limiters(settings, parts)
     reach = make_egress(settings, f"leadline/{version()}")
-    recorder = Recorder(
-        pools.loops,
-        bus,
-        clock.now,
-        may_share=keepers.may_share_rows(settings),
-        stalled_us=partial(reach.lag.stalled_within, READ_WITHIN_US),
-    )
-    gaps = ReceptionGaps(reach.lag, lambda: recorder.lost + clock.jumps)
-    attendance = _attendance(settings, role, process, pools.loops, clock, recorder, gaps)
+    shares = keepers.may_share_rows(settings)
+    stalled = reach.lag.stalled_within
+    recorder = Recorder(pools.loops, bus, clock.now, may_share=shares, stalled_within=stalled)
+    attendance = _attendance(settings, role, process, pools.loops, clock, recorder, reach)
     recorder.on_deadline_waiting = attendance.ask
     means = means_of(settings, reach, clock.now)
     catalogue = CheckCache(pools.loops, keyring, clock.now)
@@ -456,22 +451,18 @@ def _attendance(
     pool: Pool,
     clock: ProductClock,
     recorder: Recorder,
-    gaps: ReceptionGaps,
+    reach: Egress,
 ) -> PresenceRenewer:
+    regions, pushes = _probed(settings, role), DaemonPart.HTTP in PARTS[role]
     identity = ProcessIdentity(
-        process=process,
-        host=keepers.host_name(),
-        roles=[role.value],
-        regions=_probed(settings, role),
-        version=version(),
-        accepts_pushes=DaemonPart.HTTP in PARTS[role],
+        process, keepers.host_name(), [role.value], regions, version(), accepts_pushes=pushes
     )
     return PresenceRenewer(
         pool,
         identity,
         clock.now,
         recorder.committed_through,
-        gaps.count,
+        ReceptionGaps(reach.lag, lambda: recorder.lost + clock.jumps).count,
         lambda tx: clock.follow(partial(presences.read_clock, tx)),
     )
 

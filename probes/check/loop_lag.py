@@ -116,7 +116,7 @@ class LoopLag:
         return worst_us
 
     def stalled_within(self, us: int) -> int:
-        """Returns the longest stall, in µs, that ended at most so long ago; 0 if `watch` does not
+        """Returns the longest stall, in µs, that ended within the last `us`; 0 if `watch` does not
         run. A stall while the task rests can be longer by the rest.
         """
         if self._slept_at_us is None:

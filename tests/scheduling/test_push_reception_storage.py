@@ -32,7 +32,7 @@ class Ears:
         self.world = world
         self.stalled_us = 0
         self.recorder = Recorder(
-            world.pool, Bus(), lambda: world.now, stalled_us=lambda: self.stalled_us
+            world.pool, Bus(), lambda: world.now, stalled_within=lambda _: self.stalled_us
         )
         self.lag = LoopLag()
         gaps = ReceptionGaps(self.lag, lambda: self.recorder.lost)

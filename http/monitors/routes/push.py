@@ -76,7 +76,7 @@ class _Report:
     target: PushTarget
     said: Push
     received: Instant
-    # How long it can have waited before.
+    # Longest time for which it can have waited before.
     waited_us: int
     kept: bytes = field(repr=False)
 

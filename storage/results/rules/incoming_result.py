@@ -55,7 +55,7 @@ class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
     # one.
     covered_until: Instant = LATEST
     reach_us: int = LATE_ARRIVAL_US
-    # How long a push can have waited before `ts` in its socket, by a stall of this process.
+    # Longest time for which a push can have waited in its socket, by a stall of this process.
     waited_us: int = 0
     source: ResultSource = ResultSource.RUN
     # Version of the state that a steady fold was computed from, see `tables/results.py`.
