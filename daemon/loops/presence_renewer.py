@@ -27,7 +27,7 @@ GOODBYE_SECONDS: Final = 2.0
 BREAK_US: Final = 15 * SECOND
 # A sender can cancel its push during a longer stall of the event loop. The recorder extends the
 # deadlines that pass in a shorter one.
-STALL_US: Final = 5 * SECOND
+LONG_STALL_US: Final = 5 * SECOND
 
 
 class ReceptionGaps:
@@ -45,7 +45,7 @@ class ReceptionGaps:
     def count(self) -> int:
         """Returns the number of gaps. A stall is counted by the first call after its begin."""
         looked_us, self._looked_us = self._looked_us, self._lag.now_us()
-        if self._lag.is_watched and self._lag.stalled_since(looked_us) > STALL_US:
+        if self._lag.is_watched and self._lag.stalled_since(looked_us) > LONG_STALL_US:
             self._stalls += 1
         return self._lost() + self._stalls
 

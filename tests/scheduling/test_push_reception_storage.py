@@ -6,7 +6,7 @@ import trio.testing
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.presence_renewer import (
-    STALL_US,
+    LONG_STALL_US,
     PresenceRenewer,
     ProcessIdentity,
     ReceptionGaps,
@@ -89,7 +89,7 @@ async def test_a_push_that_the_store_would_not_take_is_not_the_senders_silence(
 
 
 @pytest.mark.parametrize(
-    ("stalled_us", "found"), [(STALL_US, [70]), (STALL_US + 1, []), (9 * SECOND, [])]
+    ("stalled_us", "found"), [(LONG_STALL_US, [70]), (LONG_STALL_US + 1, []), (9 * SECOND, [])]
 )
 async def test_a_push_that_waited_for_a_frozen_process_is_not_the_senders_silence(
     world: World,
