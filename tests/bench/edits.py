@@ -22,7 +22,6 @@ Figures = dict[str, Any]
 class _Target(ThreadingHTTPServer):
     """Notes when each path was asked for."""
 
-    daemon_threads = True
     request_queue_size = 512
 
     def __init__(self) -> None:

@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests.bench.target import QuietHandler, serve
 from tests.support.processes.daemon_process import Daemon, daemon
 from tests.support.processes.ports import free_port
 
@@ -63,24 +64,17 @@ from shards
 class _Target(ThreadingHTTPServer):
     """Counts the requests of each path."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.asked: Counter[str] = Counter()
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _Answer(QuietHandler):
     server: _Target
 
     def do_GET(self) -> None:
         self.server.asked[self.path.strip("/")] += 1
-        self.send_response(200)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.answer(200)
 
 
 @contextmanager
@@ -138,9 +132,8 @@ def _rows(dsn: str, query: str, **given: Any) -> list[Any]:
 
 
 def test_steps_of_the_clock_of_the_database_harm_no_history() -> None:
-    target = _Target()
-    threading.Thread(target=target.serve_forever, daemon=True).start()
     with (
+        serve(_Target()) as target,
         _postgres() as (dsn, clock),
         daemon(LEADLINE_DATABASE__DSN=dsn, LEADLINE_SECURITY__ENCRYPTION_KEY=KEY) as running,
     ):
@@ -166,7 +159,6 @@ def test_steps_of_the_clock_of_the_database_harm_no_history() -> None:
             sending.result()
         wait(lambda: _rows(dsn, _UNSETTLED_SECONDS)[0][0] < 30, 60, "settled windows")
         _assert_history(dsn, target, sender.accepted)
-    target.shutdown()
     assert seen <= {"up", "pending"}
 
 
