@@ -320,9 +320,10 @@ async def test_a_refusal_has_no_url(api: Api, caplog: pytest.LogCaptureFixture) 
     assert "The last application failed" in said[2]
     said += await api.rows("select error from operations")
     assert "the URL is that of 2 objects" in str(said[-1])
-    assert "-31" not in str(said)
-    assert "hook.example" not in str(said)
-    assert "-31" not in caplog.text
+    for secret in (VALUE, "path-31", "hook.example"):
+        assert secret not in str(said)
+    for secret in (VALUE, "path-31"):
+        assert secret not in caplog.text
 
 
 async def test_a_secret_that_signs_is_not_deleted_and_renamed_with_its_webhook(api: Api) -> None:
@@ -362,7 +363,8 @@ async def test_no_output_has_the_value_of_the_secret(api: Api) -> None:
     revisions = str(await api.rows("select changes from bundle_revisions"))
     assert '"from":"signing","to":"other"' in revisions
     assert '{"name":"url"}' in revisions
-    assert "-31" not in revisions
+    assert "path-31" not in revisions
+    assert "moved-31" not in revisions
 
 
 async def test_the_screens_say_who_manages_a_webhook(api: Api) -> None:

