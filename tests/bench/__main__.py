@@ -8,7 +8,6 @@ from typing import Any
 
 from . import api, disk, pushes, starts
 from .changes import changes_10_000
-from .checks import at_rate
 from .console import console
 from .delivery.oncall import oncall
 from .delivery.outbox import outbox
@@ -16,18 +15,19 @@ from .delivery.subscribers import subscribers
 from .delivery.time_to_notify import time_to_notify
 from .edits import edits
 from .gate import gate_90_days, gate_refused
-from .growth import absence, fifty_thousand, growth, neighbours
 from .history import history
 from .hostile import hostile
-from .hour import hour
 from .kinds import kinds
 from .lists import lists
 from .loop import loop
 from .packing import packing
 from .pages import pages
+from .rates.checks import at_rate
+from .rates.growth import absence, fifty_thousand, growth, neighbours
+from .rates.hour import hour
+from .rates.split import claims, idle_agents, with_workers
 from .services import services_90_days
 from .signins import credentials, signins
-from .split import claims, idle_agents, with_workers
 
 BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "starts": starts.starts,
@@ -36,8 +36,8 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "loop": loop,
     "hostile": hostile,
     "hour": hour,
-    "checks-50": at_rate(1_500, 40),
-    "checks-333": at_rate(10_000, 60),
+    "checks-50": at_rate(1_500, 40, beside=True),
+    "checks-333": at_rate(10_000, 60, beside=True),
     "checks-1000": at_rate(30_000, 60),
     "checks-1500": at_rate(45_000, 60),
     "checks-full": at_rate(60_000, 60),

@@ -20,7 +20,7 @@ import psycopg
 import trustme
 
 from ..support.processes.daemon_process import Daemon, daemon
-from .checks import LATE_MS
+from .rates.checks import LATE_MS
 from .target import nginx
 
 HOST = "127.0.0.1"

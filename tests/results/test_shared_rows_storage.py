@@ -26,7 +26,7 @@ from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.results.transactions.record_steady import copy_steady, record_steady
 from leadline.storage.results.transactions.seal_windows import seal_windows
 from leadline.storage.scheduling.tables import presences, work_queues
-from tests.bench.checks import LATE_MS
+from tests.bench.rates.checks import LATE_MS
 from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.world import START, World
 

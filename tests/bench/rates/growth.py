@@ -14,15 +14,15 @@ from typing import Any
 
 import psycopg
 
-from ..support.processes.daemon_process import Daemon, daemon
+from ...support.processes.daemon_process import Daemon, daemon
+from ..client import _at
+from ..hostile import HOST, _peers, _project
+from ..pushes import _database, _process
+from ..seed import add_monitors
+from ..target import nginx
+from ..usage import _tree, cpu_seconds, memory_mib, per_thousand, process_seconds
 from .checks import LATE_MS, _first_round, _seen, _stored
-from .client import _at
-from .hostile import HOST, _peers, _project
-from .pushes import _database, _process
-from .seed import add_monitors
 from .split import _environment, _own
-from .target import nginx
-from .usage import _tree, cpu_seconds, memory_mib, per_thousand, process_seconds
 
 COUNTS = (100, 1_000, 5_000, 20_000, 50_000)
 CHECKS_A_SECOND = 20

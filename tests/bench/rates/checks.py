@@ -1,7 +1,7 @@
 """The rate of checks with all of their CPU time: scheduling, probing, storing, PostgreSQL.
 
 A daemon checks a local nginx, whose CPU time is not counted. The start deviation is the stored
-instant minus the due instant of the ledger."""
+instant minus the due instant of the ledger. Peers do the same checks in the same run."""
 
 import time
 from collections.abc import Callable
@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import psycopg
 
-from ..support.processes.daemon_process import Daemon, daemon
-from .seed import add_monitors
-from .target import nginx
-from .usage import cpu_seconds, memory_mib, per_thousand, transactions
+from ...support.processes.daemon_process import Daemon, daemon
+from ..seed import add_monitors
+from ..target import nginx
+from ..usage import cpu_seconds, memory_mib, per_thousand, transactions
+from .rate_peers import peers_at_rate
 
 INTERVAL_SECONDS = 30
 Figures = dict[str, Any]
@@ -26,15 +27,26 @@ LATE_MS: Final = """coalesce(h.after_due_us / 1000.0, extract(epoch from h.ts - 
     and r.at > h.ts - interval '1 hour' and r.at <= h.ts + interval '1 minute')) * 1000)"""
 
 
-def at_rate(count: int, seconds: float, *, tls: bool = False) -> Callable[[], Figures]:
-    """Measures `count` monitors with an interval of 30 s for `seconds`, after a first round."""
+def at_rate(
+    count: int, seconds: float, *, tls: bool = False, beside: bool = False
+) -> Callable[[], Figures]:
+    """Measures `count` monitors with an interval of 30 s for `seconds`, after a first round.
+
+    `beside` also measures the peers, one after the other.
+    """
 
     def bench() -> Figures:
         with nginx() as target:
             environment = {"LEADLINE_LOG__LEVEL": "warning", "SSL_CERT_FILE": target.authority}
             with daemon(on_disk=True, **environment) as running:
                 running.start()
-                return _watched(running, target.tls if tls else target.plain, count, seconds)
+                figures = _watched(running, target.tls if tls else target.plain, count, seconds)
+            if beside:
+                peers = peers_at_rate(target.plain, count, INTERVAL_SECONDS, seconds)
+                ours = figures["cpu_s_per_1000"]["all"]
+                figures["peers_cpu_s_per_1000"] = peers
+                figures["ratios"] = {name: round(ours / spent, 2) for name, spent in peers.items()}
+            return figures
 
     return bench
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import psycopg
 
-from ..support.processes.daemon_process import Daemon, daemon
+from ...support.processes.daemon_process import Daemon, daemon
+from ..pushes import make_tokens
+from ..seed import add_monitors
+from ..target import QuietHandler, nginx, serve
+from ..usage import _root, _tree, memory_mib
 from .checks import _one, _stored, _verdicts
-from .pushes import make_tokens
-from .seed import add_monitors
-from .target import QuietHandler, nginx, serve
-from .usage import _root, _tree, memory_mib
 
 MINUTES = float(os.environ.get("MINUTES", "60"))
 SAMPLES = 12

@@ -15,12 +15,12 @@ from typing import Any
 
 import trio
 
-from ..support.processes.daemon_process import Daemon
+from ...support.processes.daemon_process import Daemon
+from ..pushes import _database, _process
+from ..seed import add_monitors
+from ..target import nginx
+from ..usage import cpu_seconds
 from .checks import _first_round, _seen, _stored
-from .pushes import _database, _process
-from .seed import add_monitors
-from .target import nginx
-from .usage import cpu_seconds
 
 TOKEN = "token-of-the-bench-1234"
 Figures = dict[str, Any]
