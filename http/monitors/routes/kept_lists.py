@@ -5,11 +5,12 @@ have changed. One transaction reads marks and parts in one snapshot. The next du
 the clock alone; each read writes it into the part.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+import trio
 
 from ....storage.core.instant import LATEST, SECOND, Instant, to_text
 from ....storage.engine.pools import Isolation, Tx
@@ -24,7 +25,7 @@ from ....storage.monitors.rows import MonitorRow
 from ....storage.scheduling.rules.run_schedule import ScheduleTerm, next_due
 from ...wire.route import Request
 from ...wire.scope_keys import org_of, project_of
-from .monitors import ShownMonitor, may_see_secrets, shown_monitors
+from .monitors import SHOWN_A_TURN, SHOWN_AT_ONCE, ShownMonitor, may_see_secrets, shown_monitors
 
 # A read includes the parts that end within this time.
 READ_AHEAD_US: Final = 5 * SECOND
@@ -150,17 +151,20 @@ def _unchanged(
 
 
 async def _read_parts(
-    ask: Request, tx: Tx, org: int, ids: Collection[int]
+    ask: Request, tx: Tx, org: int, ids: Sequence[int]
 ) -> list[tuple[MonitorRow, bytes, KeptMonitor | None]]:
     """Reads monitors of the project. Returns JSON of each, and the part to keep."""
-    rows = await select_listed(tx, org, ids)
-    found = list(rows.values())
-    shown = await shown_monitors(ask, tx, found)
-    return [
-        (row, json, _part(row, one, json, tx.now))
-        for row, one in zip(found, shown, strict=True)
-        for json in [msgspec.json.encode(one.json)]
-    ]
+    found: list[tuple[MonitorRow, bytes, KeptMonitor | None]] = []
+    # In parts, so that other tasks get their turn.
+    for first in range(0, len(ids), SHOWN_AT_ONCE):
+        rows = list((await select_listed(tx, org, ids[first : first + SHOWN_AT_ONCE])).values())
+        shown = await shown_monitors(ask, tx, rows)
+        for n, (row, one) in enumerate(zip(rows, shown, strict=True)):
+            if n % SHOWN_A_TURN == SHOWN_A_TURN - 1:
+                await trio.lowlevel.checkpoint()
+            json = msgspec.json.encode(one.json)
+            found.append((row, json, _part(row, one, json, tx.now)))
+    return found
 
 
 def _part(row: MonitorRow, shown: ShownMonitor, json: bytes, now: Instant) -> KeptMonitor | None:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
+import trio
 from msgspec import UNSET
 
 from ....probes.check.result import RunOutcome
@@ -68,6 +69,9 @@ from ..schemas.monitors import (
 from ..schemas.push import PushToken
 from .check_test import TEST_SECONDS, test_check
 
+# Monitors that are read together, and those whose JSON is made before other tasks get a turn.
+SHOWN_AT_ONCE: Final = 1_000
+SHOWN_A_TURN: Final = 100
 _OF_SPREAD: Final = ("regions", "down_regions")
 PUSH_PATH: Final = "/api/v1/public/push/"
 
@@ -224,6 +228,14 @@ async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> lis
 
 
 async def shown_monitors(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> list[ShownMonitor]:
+    """Returns JSON of the monitors. Many are read in parts, so that other tasks get their turn."""
+    shown: list[ShownMonitor] = []
+    for first in range(0, len(rows), SHOWN_AT_ONCE):
+        shown += await _shown(ask, tx, rows[first : first + SHOWN_AT_ONCE])
+    return shown
+
+
+async def _shown(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> list[ShownMonitor]:
     keys = [row.key for row in rows]
     standings = await select_standings(tx, keys)
     wanted = sorted({key for row in rows for key in row.depends_on})
@@ -238,7 +250,9 @@ async def shown_monitors(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> li
     certificates = await select_certificates(tx, keys)
     regional = await select_regional_parts(tx, rows)
     shown = []
-    for row, key in zip(rows, keys, strict=True):
+    for n, (row, key) in enumerate(zip(rows, keys, strict=True)):
+        if n % SHOWN_A_TURN == SHOWN_A_TURN - 1:
+            await trio.lowlevel.checkpoint()
         standing, certificate = standings.get(key), certificates.get(key)
         json = _monitor_json(
             ask,

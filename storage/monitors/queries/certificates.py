@@ -55,9 +55,12 @@ class MonitorCertificate:
         return CertificateUnknown.NO_TLS if self.is_known else CertificateUnknown.NOT_SEEN
 
 
+_SIGHTINGS: Final = msgspec.json.Decoder(list[Sightings])
+
+
 def read_sightings(text: str | None) -> list[Sightings]:
     """Reads a `seen` of SIGHTINGS."""
-    return [] if text is None else msgspec.json.decode(text, type=list[Sightings])
+    return [] if text is None else _SIGHTINGS.decode(text)
 
 
 async def select_certificates(

@@ -11,6 +11,7 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from leadline.http.auth.passwords import Passwords
+from leadline.http.monitors.routes import kept_lists, monitors
 from leadline.http.monitors.routes.kept_lists import KeptList
 from leadline.storage.alerting.tables import service_alerting
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
@@ -386,3 +387,22 @@ async def test_a_list_is_kept_for_each_view(processes: tuple[Api, Api, Clock]) -
             assert (b"push_token" in await answer.get_data()) is shows, who
         for who in ("stranger", "neighbour", "foreign_token"):
             assert (await one.ask(who, "GET", path)).status_code == 404
+
+
+async def test_a_long_list_is_read_in_parts(
+    processes: tuple[Api, Api, Clock], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parts of one process make the list that another one reads at once."""
+    one, other, clock = processes
+    story = Story((one, other), clock, Random(1))
+    await one.new_monitor()
+    for _ in range(30):
+        await story.create()
+    whole = await story.body(one, "editor")
+    assert len(json.loads(whole)) > 8
+    for module in (monitors, kept_lists):
+        monkeypatch.setattr(module, "SHOWN_AT_ONCE", 4)
+        monkeypatch.setattr(module, "SHOWN_A_TURN", 1)
+    assert await story.body(other, "editor") == whole
+    # A selection is not kept.
+    assert await story.body(other, "editor", "?q=m") == whole
