@@ -293,7 +293,7 @@ class Prober:
         self.counts.started += 1
         assert entry.check is not None, "entries without a check are not started"
         result = await run(entry.check, self._reach, self._clock, key[0])
-        self._queue.record_cpu(key[0], result.cpu_us)
+        self._queue.record_cpu(key[0], result.cpu_us, self._clock())
         if entry.check.type in CERTIFIED:
             self._certificates.see(key, entry.revision, result)
         return result
@@ -303,7 +303,7 @@ class Prober:
             return
         free, beyond = self._free(), int(self._permits.total_tokens) // PERMITS_A_JOB
         most = max(0, min(JOBS_AT_ONCE, free))
-        full = self._queue.jobs_beyond_share(free, max(1, beyond))
+        full = self._queue.job_limits(self._clock(), free, max(1, beyond))
         async with self._pool.transaction("lease_jobs") as tx:
             jobs = await queues.lease_jobs(tx, self._process, self._shards, most, full)
         # The edit that caused a job can commit after the last refresh: the cached monitor would

@@ -2,7 +2,8 @@
 
 Permits are divided between organizations: one that has many slow runs cannot take the last permits,
 so that the due window of another organization finds a free one. One with costly runs starts few at
-a time: the event loop, which all share, could not finish more of them.
+a time: the event loop, which all share, could not finish more of them. After a costly run it rests,
+so that the cores are not busy with it alone.
 """
 
 from collections import deque
@@ -36,6 +37,15 @@ ORG_CPU_US: Final = 1_000_000
 # weigh most. A mean and runs below the second value, µs, are not kept: they limit nothing.
 MEAN_OVER_RUNS: Final = 16
 MEAN_US_LEAST: Final = 1_000
+# Beside others, an organization rests after a run: this many times the CPU beyond that of a usual
+# run, µs. Its costly runs then use a quarter of a core of the process. No rest is longer than the
+# third value.
+USUAL_RUN_US: Final = 20_000
+RESTS_PER_CPU: Final = 9
+REST_US_MOST: Final = 20_000_000
+# A resting organization can run one job if its rest ends so soon, µs: its windows begin at the end
+# of a rest, and would leave no time for jobs.
+JOB_REST_US: Final = 1_500_000
 # Starts share a wake-up: a window begins at the end of the interval of this length that it is due
 # in.
 START_GRID_US: Final = 10_000
@@ -71,7 +81,7 @@ class RunQueue:
 
     Invariants: if there are several organizations, only one without runs gets the last free
     permit. Windows of an organization start in the order of their due instants. One without runs
-    may start one, whatever its runs cost.
+    that does not rest may start one, whatever its runs cost.
     """
 
     def __init__(self) -> None:
@@ -84,6 +94,8 @@ class RunQueue:
         self._beside: dict[int, int] = {}
         # Mean CPU of a run of the organizations with costly runs, µs.
         self._mean_us: dict[int, float] = {}
+        # Instants at which the rest of an organization ends. One that has passed is no rest.
+        self._rests: dict[int, Instant] = {}
         self._orgs: set[int] = set()
 
     def __len__(self) -> int:
@@ -122,7 +134,7 @@ class RunQueue:
     def startable(self, now: Instant, free: int) -> int:
         """Returns how many due windows may start, if `free` permits are free."""
         self._sort(now)
-        return sum(len(due) for org, due in self._due.items() if self._may_start(org, free))
+        return sum(len(due) for org, due in self._due.items() if self._may_start(org, now, free))
 
     def batches_wanted(self, now: Instant, free: int, started: int) -> int:
         """Returns how many batches to lease, if `started` runs started since the last lease."""
@@ -145,7 +157,7 @@ class RunQueue:
         The organization with the fewest runs comes first. Call `end` when the run has ended.
         """
         self._sort(now)
-        orgs = [org for org in self._due if self._may_start(org, free)]
+        orgs = [org for org in self._due if self._may_start(org, now, free)]
         if not orgs:
             return None
         org = min(orgs, key=lambda one: (self._running.get(one, 0), self._due[one][0]))
@@ -174,23 +186,47 @@ class RunQueue:
         if left:
             self._running[org] = left
 
-    def record_cpu(self, org: int, us: int) -> None:
-        """Records the CPU that a run has used."""
+    def record_cpu(self, org: int, us: int, now: Instant) -> None:
+        """Records the CPU that a run has used, and lets the organization rest for it."""
+        if us > USUAL_RUN_US:
+            rest_us = self._rest_us(org, now) + RESTS_PER_CPU * (us - USUAL_RUN_US)
+            self._rests[org] = Instant(now + min(rest_us, REST_US_MOST))
         mean = self._mean_us.pop(org, 0.0)
         mean += (us - mean) / MEAN_OVER_RUNS
         if max(mean, us) >= MEAN_US_LEAST:
             self._mean_us[org] = mean
 
-    def jobs_beyond_share(self, free: int, most: int) -> dict[int, int]:
-        """Returns how many more jobs each organization may run that has its share of the permits.
+    def job_limits(self, now: Instant, free: int, most: int) -> dict[int, int]:
+        """Returns how many more jobs the organizations may run that have a limit.
 
-        Its windows take each permit that it frees, so up to `most` jobs of it run beyond the share.
+        The windows of one that has its share of the permits take each permit that it frees, so up
+        to `most` jobs of it run beyond the share. One with costly runs has fewer jobs at a time.
         """
-        return {
-            org: max(0, most - self._beside.get(org, 0))
-            for org in self._running
-            if not self._may_start(org, free)
-        }
+        found = {}
+        for org in self._running.keys() | self._rests.keys() | self._mean_us.keys():
+            allowed = self._job_limit(org, now, free, most)
+            if allowed is not None:
+                found[org] = max(0, allowed - self._beside.get(org, 0))
+        return found
+
+    def _job_limit(self, org: int, now: Instant, free: int, most: int) -> int | None:
+        rest_us = self._rest_us(org, now)
+        if rest_us:
+            return 1 if rest_us <= JOB_REST_US else 0
+        mean_us = self._mean_us.get(org, 0.0)
+        if mean_us >= USUAL_RUN_US and len(self._orgs) > 1:
+            return max(1, min(int(ORG_CPU_US / mean_us), most))
+        return None if self._may_start(org, now, free) else most
+
+    def _rest_us(self, org: int, now: Instant) -> int:
+        """Returns how long the organization still rests; 0 for one that is alone."""
+        if org not in self._rests or len(self._orgs) == 1:
+            return 0
+        # The clock can be set back.
+        self._rests[org] = until = min(self._rests[org], Instant(now + REST_US_MOST))
+        if until <= now:
+            del self._rests[org]
+        return max(until - now, 0)
 
     def remove_expired(self, now: Instant) -> list[QueuedRun]:
         """Removes and returns the due windows that wait for a permit and can start no more."""
@@ -231,8 +267,8 @@ class RunQueue:
         if not self._due[org]:
             del self._due[org]
 
-    def _may_start(self, org: int, free: int) -> bool:
-        if free <= 0:
+    def _may_start(self, org: int, now: Instant, free: int) -> bool:
+        if free <= 0 or self._rest_us(org, now):
             return False
         runs = self._running.get(org, 0)
         if len(self._orgs) == 1 or runs == 0:

@@ -8,13 +8,17 @@ from hypothesis import strategies as st
 from leadline.daemon.loops.run_queue import (
     BACKLOG,
     BATCHES_A_LEASE,
+    JOB_REST_US,
     MEAN_OVER_RUNS,
     MEAN_US_LEAST,
     ORG_CPU_US,
     PERMITS_A_BATCH,
+    REST_US_MOST,
+    RESTS_PER_CPU,
     RETRY_SECONDS,
     RUNS_PER_FREE_PERMIT,
     START_GRID_US,
+    USUAL_RUN_US,
     WINDOWS_WAITING,
     ActiveBatch,
     QueuedRun,
@@ -39,7 +43,8 @@ class Model:
     waiting: list[QueuedRun] = field(default_factory=list)
     running: dict[int, int] = field(default_factory=dict)
     orgs: set[int] = field(default_factory=set)
-    used_us: dict[int, list[int]] = field(default_factory=dict)
+    # (CPU, end) of the runs of each organization.
+    used: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     beside: list[int] = field(default_factory=list)
 
     @property
@@ -48,18 +53,49 @@ class Model:
 
     def startable(self, now: int) -> list[QueuedRun]:
         due = [item for item in self.waiting if item.due <= now]
-        return [item for item in due if self.free > 0 and self._has_share(item.org)]
+        return [item for item in due if self._may_start(item.org, now)]
 
-    def _has_share(self, org: int) -> bool:
+    def _may_start(self, org: int, now: int) -> bool:
         runs = self.running.get(org, 0)
-        if len(self.orgs) == 1 or not runs:
+        if self.free <= 0:
+            return False
+        if len(self.orgs) == 1:
             return True
+        if self.rest_us(org, now) > 0:
+            return False
         is_costly = runs * self._mean_us(org) >= ORG_CPU_US
-        return not is_costly and runs < RUNS_PER_FREE_PERMIT * (self.free - 1)
+        return not runs or (not is_costly and runs < RUNS_PER_FREE_PERMIT * (self.free - 1))
+
+    def rest_us(self, org: int, now: int) -> int:
+        """The rest that is left. It was made at the end of each run, and passes with time."""
+        rest, before = 0, 0
+        for used_us, ended in [*self.used.get(org, ()), (0, now)]:
+            rest = max(0, rest - (ended - before))
+            before = ended
+            rest += RESTS_PER_CPU * max(0, used_us - USUAL_RUN_US)
+            rest = min(rest, REST_US_MOST)
+        return rest if len(self.orgs) > 1 else 0
+
+    def job_limits(self, now: int, most: int) -> dict[int, int]:
+        return {
+            org: max(0, limit - self.beside.count(org))
+            for org in range(4)
+            if (limit := self._job_limit(org, now, most)) is not None
+        }
+
+    def _job_limit(self, org: int, now: int, most: int) -> int | None:
+        if self.rest_us(org, now) > JOB_REST_US:
+            return 0
+        if self.rest_us(org, now) > 0:
+            return 1
+        if len(self.orgs) > 1 and self._mean_us(org) >= USUAL_RUN_US:
+            return max(1, min(most, int(ORG_CPU_US / self._mean_us(org))))
+        is_full = self.running.get(org, 0) > 0 and not self._may_start(org, now)
+        return most if is_full else None
 
     def _mean_us(self, org: int) -> float:
         mean = 0.0
-        for used_us in self.used_us.get(org, ()):
+        for used_us, _ in self.used.get(org, ()):
             mean += (used_us - mean) / MEAN_OVER_RUNS
             mean = mean if max(mean, used_us) >= MEAN_US_LEAST else 0.0
         return mean
@@ -106,10 +142,10 @@ def test_the_queue_agrees_with_a_search(steps: list[tuple[str, int, int]], permi
                 queue.end(org)
             model.running[org] -= 1
             if cpu_us is not None:
-                queue.record_cpu(org, cpu_us)
-                model.used_us.setdefault(org, []).append(cpu_us)
+                queue.record_cpu(org, cpu_us, Instant(now))
+                model.used.setdefault(org, []).append((cpu_us, now))
         elif step == "later":
-            now += amount
+            now += amount if amount % 2 else amount * 50_000
         elif step == "expire":
             for item in queue.remove_expired(Instant(now)):
                 assert item.claim_until <= now
@@ -120,11 +156,7 @@ def test_the_queue_agrees_with_a_search(steps: list[tuple[str, int, int]], permi
             model.orgs.add(org)
             model.running[org] = model.running.get(org, 0) + 1
         assert len(queue) == len(model.waiting)
-        assert queue.jobs_beyond_share(model.free, 2) == {
-            org: max(0, 2 - model.beside.count(org))
-            for org, runs in model.running.items()
-            if runs and not (model.free > 0 and model._has_share(org))
-        }
+        assert queue.job_limits(Instant(now), model.free, 2) == model.job_limits(now, 2)
         assert 0 <= queue.seconds_to_next(Instant(now), 1.0) <= 1.0
 
 
@@ -144,52 +176,106 @@ def test_a_permit_stays_free_for_an_organization_without_runs(permits: int, orgs
     assert free == 0 or queue.start(Instant(10_000), free) is not None
 
 
-def _in_progress(orgs: dict[int, int], permits: int) -> tuple[RunQueue, dict[int, int]]:
-    """Returns a queue whose organizations have made 64 runs of the given CPU, in µs, and how many
-    runs of each are in progress when no further one may start."""
-    queue, running = RunQueue(), dict.fromkeys(orgs, 0)
+RESTED = Instant(REST_US_MOST + 100)
+
+
+def _made(orgs: dict[int, int], permits: int) -> RunQueue:
+    """Returns a queue whose organizations made 64 runs of the given CPU, in µs, and have as many
+    due windows as permits."""
+    queue = RunQueue()
     for number, (org, cpu_us) in enumerate(orgs.items()):
         for n in range(64):
-            queue.push(window(org, 1_000 * number + n, n))
-            assert queue.start(Instant(n), permits) is not None
-            queue.end(org)
-            queue.record_cpu(org, cpu_us)
+            queue.record_cpu(org, cpu_us, Instant(n))
         for n in range(permits):
-            queue.push(window(org, 1_000 * number + 500 + n, 100))
-    while (item := queue.start(Instant(100), permits - sum(running.values()))) is not None:
-        running[item.org] += 1
-    return queue, running
+            queue.push(window(org, 1_000 * number + n, 100))
+    return queue
+
+
+def _start_all(queue: RunQueue, now: Instant, permits: int) -> dict[int, int]:
+    """Returns how many runs of each organization are in progress when no further one may start."""
+    running: dict[int, int] = {}
+    while (item := queue.start(now, permits - sum(running.values()))) is not None:
+        running[item.org] = running.get(item.org, 0) + 1
+    return running
 
 
 def test_an_organization_with_costly_runs_starts_few_of_them_beside_others() -> None:
     costly, usual, tls = 1, 2, 3
-    queue, running = _in_progress({costly: 500_000, usual: 400, tls: 3_000}, 200)
+    queue = _made({costly: 500_000, usual: 400, tls: 3_000}, 200)
+    running = _start_all(queue, RESTED, 200)
     assert running[costly] == 3
     assert min(running[usual], running[tls]) > 60
     # Its runs become cheap again: so does the next one, after enough of them.
     for _ in range(64):
         queue.end(costly)
-        queue.record_cpu(costly, 400)
-        assert queue.start(Instant(100), 50) is not None
-    assert queue.startable(Instant(100), 50) > 0
+        queue.record_cpu(costly, 400, RESTED)
+        assert queue.start(RESTED, 50) is not None
+    assert queue.startable(RESTED, 50) > 0
+
+
+def test_an_organization_that_rests_delays_no_other() -> None:
+    queue = _made({1: 500_000, 2: 400}, 40)
+    now = Instant(100)
+    assert set(_start_all(queue, now, 40)) == {2}
+    assert queue.job_limits(now, 30, 10)[1] == 0
+    queue.push(window(3, 9_000, 100))
+    started = queue.start(now, 1)
+    assert started is not None
+    assert started.org == 3
+
+
+@given(st.lists(st.integers(0, 500_000), min_size=20, max_size=60), st.integers(0, 3))
+def test_costly_runs_of_one_organization_use_a_part_of_the_core(
+    costs: list[int], jobs: int
+) -> None:
+    """It starts a run whenever it may, and its runs have the core to themselves."""
+    queue, now, used_us = RunQueue(), 0, 0
+    queue.push(window(2, 0, 10**12))
+    for number in range(len(costs)):
+        queue.push(window(1, number, 0))
+    for number, cpu_us in enumerate(costs):
+        is_job = number % 4 < jobs
+        while not (
+            queue.job_limits(Instant(now), 50, 10).get(1, 10)
+            if is_job
+            else queue.startable(Instant(now), 50)
+        ):
+            now += 10_000
+        if is_job:
+            queue.begin_beside(1)
+        else:
+            assert queue.start(Instant(now), 50) is not None
+        now += cpu_us
+        used_us += max(0, cpu_us - USUAL_RUN_US)
+        (queue.end_beside if is_job else queue.end)(1)
+        queue.record_cpu(1, cpu_us, Instant(now))
+    # All but the rests of the last two runs has passed.
+    assert used_us <= (now + 2 * RESTS_PER_CPU * 500_000) / (RESTS_PER_CPU + 1)
+
+
+def test_a_clock_that_is_set_back_does_not_make_a_rest_longer() -> None:
+    queue = RunQueue()
+    queue.push(window(2, 0, 10**12))
+    queue.push(window(1, 0, 0))
+    queue.record_cpu(1, 500_000, Instant(3_600 * SECOND))
+    assert not queue.startable(Instant(10), 50)
+    assert queue.startable(Instant(10 + REST_US_MOST), 50)
 
 
 @given(st.integers(MEAN_US_LEAST, 600_000))
 def test_the_mean_of_equal_runs_is_their_cpu(cpu_us: int) -> None:
     queue = RunQueue()
     for _ in range(200):
-        queue.record_cpu(1, cpu_us)
+        queue.record_cpu(1, cpu_us, Instant(0))
     assert abs(queue._mean_us[1] - cpu_us) <= 0.01 * cpu_us
 
 
 def test_an_organization_alone_starts_any_number_of_costly_runs() -> None:
-    _, running = _in_progress({1: 500_000}, 40)
-    assert running == {1: 40}
+    assert _start_all(_made({1: 500_000}, 40), Instant(100), 40) == {1: 40}
 
 
 def test_a_run_that_costs_more_than_all_may_still_starts_alone() -> None:
-    _, running = _in_progress({1: 60 * ORG_CPU_US, 2: 400}, 40)
-    assert running[1] == 1
+    assert _start_all(_made({1: 60 * ORG_CPU_US, 2: 400}, 40), RESTED, 40)[1] == 1
 
 
 @given(st.integers(-2, 300), st.integers(0, 5_000), st.integers(0, 300))
