@@ -8,7 +8,7 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import prober as prober_module
-from leadline.daemon.loops.check_cache import OVERLAP_US, CheckCache
+from leadline.daemon.loops.check_cache import BY_NUMBER_US, OVERLAP_US, CheckCache
 from leadline.probes.check.check import Check
 from leadline.probes.check.result import Phases, Result, RunOutcome, UnknownReason
 from leadline.probes.net.egress import Egress
@@ -110,6 +110,8 @@ async def test_an_edit_that_commits_late_reaches_the_checks(world: World, edited
             await catalogue.refresh([row.shard])
         may_commit.set()
     before = (await catalogue.find([row.key]))[row.key]
+    assert await catalogue.refresh([row.shard]) == 0
+    world.now = Instant(world.now + BY_NUMBER_US)
     assert await catalogue.refresh([row.shard]) == 1
     after = (await catalogue.find([row.key]))[row.key]
     assert after.check != before.check

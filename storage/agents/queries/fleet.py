@@ -14,17 +14,13 @@ from ...core.instant import Instant
 from ...engine.pools import Tx
 from ...scheduling.rows import PresenceRow
 from ...scheduling.tables import presences
+from ...scheduling.tables.work_queues import HELD
 
 # A published run batch contains only windows that were claimable then, and the claim period ends at
 # most two minutes after the due instant. Older batches have no waiting windows.
 FIRST_DUE_BACK_MINUTES: Final = 10
 _PROBING: Final = frozenset({"all", "worker"})
 
-_HELD = """
-(exists (select from presences p where p.process = {row}.holder and not p.ended
-  and p.through_at > at(%(now)s) - interval '15 seconds')
-or coalesce({row}.lease_until > at(%(now)s), false))
-"""
 _WINDOWS = f"""
 select h.region, count(*) as pending, min(w.due) as oldest
 from shards h
@@ -32,7 +28,7 @@ from shards h
     and s.first_due <= at(%(now)s)
     and s.first_due > at(%(now)s) - interval '{FIRST_DUE_BACK_MINUTES} minutes'
     and s.claim_until > at(%(now)s)
-    and (s.holder is null or not {_HELD.format(row="s")})
+    and (s.holder is null or not {HELD.format(row="s")})
   cross join unnest(s.orgs, s.monitors, s.due_ats, s.claim_untils)
     as w(org, monitor, due, claim_until)
 where w.due <= at(%(now)s) and w.claim_until > at(%(now)s)
@@ -43,7 +39,7 @@ _JOBS = f"""
 select h.region, count(*) as pending, min(j.due_at) as oldest
 from shards h
   join jobs j on j.shard = h.id and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
-    and (j.holder is null or not {_HELD.format(row="j")})
+    and (j.holder is null or not {HELD.format(row="j")})
   join monitors m on m.org = j.org and m.id = j.monitor and m.type <> 'async_canary'
 group by h.region
 """

@@ -1,7 +1,7 @@
 """Definitions of checks for the probers, with encrypted secrets."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -29,18 +29,20 @@ from monitors m
 _OF_KEYS = f"""{_SELECT}
 where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
+# The index finds the timestamps. They also find the writes after a failover or a restore, whose
+# xids begin earlier.
+_IS_RECENT = "{0}.updated_at >= at(%(since)s)"
 # A row was written by a transaction that the previous read did not see, which can have begun long
-# before it. The timestamp finds the writes after a failover or a restore, whose xids begin earlier.
-# The age of a row that is older than 2^31 transactions is negative.
-_IS_NEW = """({0}.updated_at >= at(%(since)s)
-  or age({0}.xmin) between 0 and age(%(unseen)s::text::xid))"""
-_CHANGED = f"{_SELECT} where m.shard = any(%(shards)s) and {_IS_NEW.format('m')}"
+# before it. This reads all rows. The age of a row that is older than 2^31 transactions is negative.
+_IS_NEW = f"""({_IS_RECENT} or (age({{0}}.xmin) <= (select age(%(unseen)s::text::xid))
+  and age({{0}}.xmin) >= 0))"""
+_CHANGED = f"{_SELECT} where m.shard = any(%(shards)s) and "
 # Starts from the secrets, which seldom change.
-_REFERRING = f"""
+_REFERRING = """
 select distinct m.org, m.id
 from project_secrets s join monitors m on m.org = s.org and m.project = s.project
-where {_IS_NEW.format("s")} and m.shard = any(%(shards)s) and exists (
-  select from jsonb_each_text(m.config) c where right(c.key, 4) = '_ref' and c.value = s.name)
+where m.shard = any(%(shards)s) and exists (
+  select from jsonb_each_text(m.config) c where right(c.key, 4) = '_ref' and c.value = s.name) and
 """
 _UNSEEN = "select pg_snapshot_xmin(pg_current_snapshot())::xid::text"
 
@@ -97,16 +99,19 @@ class ChangedDefinitions(NamedTuple):
 
 
 async def select_changed_definitions(
-    tx: Tx, shards: Sequence[int], since: Instant, unseen: str
+    tx: Tx, shards: Sequence[int], since: Instant, unseen: str | None
 ) -> ChangedDefinitions:
     """Returns the definitions that were edited or refer to an edited secret.
 
     These are the edits from `since` on, and those of transactions that the read which returned
-    `unseen` did not see. "0" selects all. Requires one snapshot.
+    `unseen` did not see. "0" selects all, and None no further ones. Requires one snapshot.
     """
-    given = {"shards": list(shards), "since": since, "unseen": unseen}
-    changed = await tx.structs(Definition, _CHANGED, **given)
-    referring = await tx.rows(_REFERRING, **given)
+    given: dict[str, Any] = {"shards": list(shards), "since": since}
+    is_new = _IS_RECENT
+    if unseen is not None:
+        is_new, given["unseen"] = _IS_NEW, unseen
+    changed = await tx.structs(Definition, _CHANGED + is_new.format("m"), **given)
+    referring = await tx.rows(_REFERRING + is_new.format("s"), **given)
     known = {(row.org, row.id) for row in changed}
     others = (MonitorKey((org, monitor)) for org, monitor in referring)
     more = await select_definitions(tx, [key for key in others if key not in known])

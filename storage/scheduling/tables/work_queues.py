@@ -24,9 +24,10 @@ LEASE_GRACE_SECONDS = 10
 
 # The `lease_until` of a process states when it may claim its own work again, and ends before its
 # presence. Therefore one condition serves for both.
+# The array is read once for the statement, and not for each row.
 HELD = """
-(exists (select from presences p where p.process = {row}.holder and not p.ended
-  and p.through_at > at(%(now)s) - interval '15 seconds')
+(coalesce({row}.holder = any(array(select p.process from presences p
+  where not p.ended and p.through_at > at(%(now)s) - interval '15 seconds')), false)
 or coalesce({row}.lease_until > at(%(now)s), false))
 """
 
@@ -47,11 +48,11 @@ where id = any(array(
 returning id, shard, orgs, monitors, due_ats, claim_untils
 """
 
+# One lookup for each window: a join with `verdict_of` can become a scan of all results of the day.
 _SETTLED = """
 select w.org, w.monitor, w.due
 from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats) as w(org, monitor, due)
-  cross join lateral verdict_of(w.org, w.monitor, w.due)
-where s.id = any(%(ids)s)
+where s.id = any(%(ids)s) and exists (select from verdict_of(w.org, w.monitor, w.due))
 """
 
 _DELETE_BATCHES = "delete from run_batches where id = any(%(ids)s)"
