@@ -27,7 +27,8 @@ log = logging.getLogger("leadline.check_cache")
 
 # Covers the differences between the clocks of processes. A transaction that commits later than that
 # after its timestamp is found by its number. That reads all monitors, 15 ms for 50 000, so not each
-# refresh does it. Until then a result under the earlier definition is refused as outdated.
+# refresh does it: until then a result under the earlier definition is refused as outdated. A secret
+# changes no definition, so each refresh searches secrets by number.
 OVERLAP_US: Final = 15 * SECOND
 BY_NUMBER_US: Final = 10 * SECOND
 CHECKS_MOST: Final = 200_000
@@ -57,7 +58,7 @@ class CheckCache:
         self._clock = clock
         self._entries: dict[MonitorKey, CachedCheck] = {}
         self._read_at = Instant(0)
-        self._unseen = "0"
+        self._unseen = self._unseen_secrets = "0"
         self._unseen_at = Instant(0)
 
     def __len__(self) -> int:
@@ -70,11 +71,11 @@ class CheckCache:
         by_number = not self._unseen_at <= now < self._unseen_at + BY_NUMBER_US
         async with self._pool.transaction("changed_definitions", read_only=True) as tx:
             changed = await select_changed_definitions(
-                tx, shards, since, self._unseen if by_number else None
+                tx, shards, since, self._unseen if by_number else None, self._unseen_secrets
             )
         for definition in changed.definitions:
             self._put(definition)
-        self._read_at = now
+        self._read_at, self._unseen_secrets = now, changed.unseen
         if by_number:
             self._unseen, self._unseen_at = changed.unseen, now
         return len(changed.definitions)

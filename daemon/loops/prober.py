@@ -234,7 +234,7 @@ class Prober:
         for n, due in enumerate(leased.due_ats):
             key = MonitorKey((leased.orgs[n], leased.monitors[n]))
             claim_until = leased.claim_untils[n]
-            if self._queue.is_full_for(key[0]):
+            if self._queue.is_full_for(key):
                 self._settle(batch, stored=False)
                 continue
             self._enqueue(QueuedRun(due, next(self._numbers), batch, key, claim_until))
@@ -293,7 +293,7 @@ class Prober:
         self.counts.started += 1
         assert entry.check is not None, "entries without a check are not started"
         result = await run(entry.check, self._reach, self._clock, key[0])
-        self._queue.record_cpu(key[0], result.cpu_us, self._clock())
+        self._queue.record_cpu(key, result.cpu_us, self._clock())
         if entry.check.type in CERTIFIED:
             self._certificates.see(key, entry.revision, result)
         return result
@@ -303,9 +303,9 @@ class Prober:
             return
         free, beyond = self._free(), int(self._permits.total_tokens) // PERMITS_A_JOB
         most = max(0, min(JOBS_AT_ONCE, free))
-        full = self._queue.job_limits(self._clock(), free, max(1, beyond))
+        limits = self._queue.job_limits(self._clock(), free, max(1, beyond))
         async with self._pool.transaction("lease_jobs") as tx:
-            jobs = await queues.lease_jobs(tx, self._process, self._shards, most, full)
+            jobs = await queues.lease_jobs(tx, self._process, self._shards, most, limits)
         # The edit that caused a job can commit after the last refresh: the cached monitor would
         # still be paused. Jobs are few, so their monitors are read again.
         keys = [MonitorKey((job.org, job.monitor)) for job in jobs]
@@ -316,7 +316,7 @@ class Prober:
             # Leased and not started: the lease expires.
             return
         for job in jobs:
-            self._queue.begin_beside(job.org)
+            self._queue.begin_beside(MonitorKey((job.org, job.monitor)))
             self._running.start_soon(
                 self._run_job, job, entries.get(MonitorKey((job.org, job.monitor)))
             )
@@ -332,7 +332,7 @@ class Prober:
         except Unavailable:
             log.warning("job stays leased until its lease expires")
         finally:
-            self._queue.end_beside(job.org)
+            self._queue.end_beside(key)
 
     async def _run_beside(self, job: LeasedJob, entry: CachedCheck | None) -> bool:
         """Performs a run without a window; returns False if its definition was outdated."""

@@ -2,17 +2,18 @@
 
 Permits are divided between organizations: one that has many slow runs cannot take the last permits,
 so that the due window of another organization finds a free one. One with costly runs starts few at
-a time: the event loop, which all share, could not finish more of them. After a costly run it rests,
-so that the cores are not busy with it alone.
+a time: the event loop, which all share, could not finish more of them. Its costly monitors rest
+after a costly run, so that the cores are not busy with them alone. Its other monitors go on.
 """
 
 from collections import deque
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...storage.core.instant import Instant
 from ...storage.core.key import MonitorKey
+from ...storage.scheduling.rows import JobLimits
 
 # An organization with runs starts another one only if it has fewer than this multiple of the free
 # permits beside the last one. One gets three quarters of the permits, two get three sevenths each.
@@ -37,15 +38,22 @@ ORG_CPU_US: Final = 1_000_000
 # weigh most. A mean and runs below the second value, µs, are not kept: they limit nothing.
 MEAN_OVER_RUNS: Final = 16
 MEAN_US_LEAST: Final = 1_000
-# Beside others, an organization rests after a run: this many times the CPU beyond that of a usual
-# run, µs. Its costly runs then use a quarter of a core of the process. No rest is longer than the
-# third value.
+# Beside others, the costly monitors of an organization rest after a run: this many times its CPU
+# beyond that of a usual run, µs. A monitor is costly if its latest run used more than a usual one.
+# They use at most a tenth of a core of the process beyond usual runs, until a rest would be longer
+# than the third value.
 USUAL_RUN_US: Final = 20_000
 RESTS_PER_CPU: Final = 9
-REST_US_MOST: Final = 20_000_000
-# A resting organization can run one job if its rest ends so soon, µs: its windows begin at the end
-# of a rest, and would leave no time for jobs.
+REST_US_MOST: Final = 120_000_000
+# Due windows of costly monitors of an organization. Further ones are not accepted.
+COSTLY_WAITING: Final = 1_000
+# One costly job can start so long before the end of a rest, µs, unless a job was the last to start:
+# windows begin at the end of a rest, and would leave no time for jobs.
 JOB_REST_US: Final = 1_500_000
+# An organization is alone if no other one had a window or a run for this time, µs.
+ALONE_AFTER_US: Final = 600_000_000
+# Monitors whose cost is known.
+COSTS_MOST: Final = 200_000
 # Starts share a wake-up: a window begins at the end of the interval of this length that it is due
 # in.
 START_GRID_US: Final = 10_000
@@ -76,27 +84,41 @@ class QueuedRun:
         return self.key[0]
 
 
+class Lane(NamedTuple):
+    """The costly monitors of an organization, or its other ones."""
+
+    org: int
+    is_costly: bool
+
+
 class RunQueue:
     """Windows of one process, and the number of runs of each organization.
 
     Invariants: if there are several organizations, only one without runs gets the last free
-    permit. Windows of an organization start in the order of their due instants. One without runs
-    that does not rest may start one, whatever its runs cost.
+    permit. Windows of a lane start in the order of their due instants. An organization without runs
+    may start one, whatever its runs cost, and a costly one unless its costly monitors rest.
     """
 
     def __init__(self) -> None:
         self._later: list[QueuedRun] = []
-        self._due: dict[int, deque[QueuedRun]] = {}
+        self._due: dict[Lane, deque[QueuedRun]] = {}
         self._due_count = 0
-        self._backlogged: set[int] = set()
+        self._backlogged: set[Lane] = set()
         self._running: dict[int, int] = {}
-        # Of these, the runs without a window.
-        self._beside: dict[int, int] = {}
+        # Of these, the runs without a window, by monitor.
+        self._beside: dict[int, list[MonitorKey]] = {}
         # Mean CPU of a run of the organizations with costly runs, µs.
         self._mean_us: dict[int, float] = {}
+        # Whether a monitor is costly, of organizations that had a costly run.
+        self._costly: dict[int, dict[MonitorKey, bool]] = {}
         # Instants at which the rest of an organization ends. One that has passed is no rest.
         self._rests: dict[int, Instant] = {}
-        self._orgs: set[int] = set()
+        # Organizations whose last costly run to start was a job.
+        self._job_was_last: set[int] = set()
+        # The latest window or run of each organization.
+        self._orgs: dict[int, Instant] = {}
+        self._now = Instant(0)
+        self._forgot_at = Instant(0)
 
     def __len__(self) -> int:
         return len(self._later) + self._due_count
@@ -112,29 +134,59 @@ class RunQueue:
         return bool(self._due)
 
     def push(self, item: QueuedRun) -> None:
-        self._orgs.add(item.org)
+        self._see(item.org, item.due)
         heappush(self._later, item)
 
     def is_full(self) -> bool:
-        """Returns whether no window is accepted. A backlog counts up to the part of its owner."""
-        part = self._part()
-        beyond = sum(max(len(self._due[org]) - part, 0) for org in self._backlogged)
-        return len(self) - beyond >= WINDOWS_WAITING
+        """Returns whether no window is accepted.
 
-    def is_full_for(self, org: int) -> bool:
-        """Returns whether the organization has its part of the queue, and others need the rest."""
-        is_alone = len(self._orgs) == 1
-        return not is_alone and org in self._backlogged and len(self._due[org]) >= self._part()
+        A backlog counts up to the part of its owner, and windows of costly monitors do not count.
+        """
+        if self._is_alone():
+            return len(self) >= WINDOWS_WAITING
+        part = self._part()
+        uncounted = sum(
+            len(due) if lane.is_costly else max(len(due) - part, 0)
+            for lane, due in self._due.items()
+            if lane.is_costly or lane in self._backlogged
+        )
+        return len(self) - uncounted >= WINDOWS_WAITING
+
+    def is_full_for(self, key: MonitorKey) -> bool:
+        """Returns whether the lane of the monitor has its part, and others need the rest."""
+        if self._is_alone():
+            return False
+        lane = self._lane_of(key)
+        due = self._due.get(lane, ())
+        if lane.is_costly:
+            return len(due) >= COSTLY_WAITING
+        return lane in self._backlogged and len(due) >= self._part()
 
     def _part(self) -> int:
-        if len(self._orgs) == 1:
+        if self._is_alone():
             return WINDOWS_WAITING
         return max(WINDOWS_WAITING // (max(len(self._backlogged), 1) + 1), BACKLOG)
+
+    def _is_alone(self) -> bool:
+        return len(self._orgs) <= 1
+
+    def _see(self, org: int, at: Instant) -> None:
+        self._orgs[org] = max(at, self._orgs.get(org, at))
+
+    def _lane_of(self, key: MonitorKey) -> Lane:
+        """Returns the lane of a monitor. One without a known cost is like the mean of the runs."""
+        costly = self._costly.get(key[0])
+        if costly is None:
+            return Lane(key[0], False)
+        is_costly = costly.get(key)
+        if is_costly is None:
+            is_costly = self._is_costly_on_average(key[0])
+        return Lane(key[0], is_costly)
 
     def startable(self, now: Instant, free: int) -> int:
         """Returns how many due windows may start, if `free` permits are free."""
         self._sort(now)
-        return sum(len(due) for org, due in self._due.items() if self._may_start(org, now, free))
+        return sum(len(due) for lane, due in self._due.items() if self._may_start(lane, now, free))
 
     def batches_wanted(self, now: Instant, free: int, started: int) -> int:
         """Returns how many batches to lease, if `started` runs started since the last lease."""
@@ -157,28 +209,33 @@ class RunQueue:
         The organization with the fewest runs comes first. Call `end` when the run has ended.
         """
         self._sort(now)
-        orgs = [org for org in self._due if self._may_start(org, now, free)]
-        if not orgs:
+        lanes = [lane for lane in self._due if self._may_start(lane, now, free)]
+        if not lanes:
             return None
-        org = min(orgs, key=lambda one: (self._running.get(one, 0), self._due[one][0]))
-        item = self._due[org].popleft()
-        self._settle(org)
-        self._begin(org)
+        lane = min(lanes, key=lambda one: (self._running.get(one.org, 0), self._due[one][0]))
+        item = self._due[lane].popleft()
+        self._settle(lane)
+        self._begin(lane.org)
+        if lane.is_costly:
+            self._job_was_last.discard(lane.org)
         return item
 
-    def begin_beside(self, org: int) -> None:
+    def begin_beside(self, key: MonitorKey) -> None:
         """Records a run without a window. Call `end_beside` when it has ended."""
-        self._begin(org)
-        self._beside[org] = self._beside.get(org, 0) + 1
+        self._begin(key[0])
+        self._beside.setdefault(key[0], []).append(key)
+        if self._lane_of(key).is_costly:
+            self._job_was_last.add(key[0])
 
-    def end_beside(self, org: int) -> None:
-        self.end(org)
-        left = self._beside.pop(org) - 1
-        if left:
-            self._beside[org] = left
+    def end_beside(self, key: MonitorKey) -> None:
+        self.end(key[0])
+        runs = self._beside[key[0]]
+        runs.remove(key)
+        if not runs:
+            del self._beside[key[0]]
 
     def _begin(self, org: int) -> None:
-        self._orgs.add(org)
+        self._see(org, self._now)
         self._running[org] = self._running.get(org, 0) + 1
 
     def end(self, org: int) -> None:
@@ -186,41 +243,68 @@ class RunQueue:
         if left:
             self._running[org] = left
 
-    def record_cpu(self, org: int, us: int, now: Instant) -> None:
-        """Records the CPU that a run has used, and lets the organization rest for it."""
-        if us > USUAL_RUN_US:
-            rest_us = self._rest_us(org, now) + RESTS_PER_CPU * (us - USUAL_RUN_US)
-            self._rests[org] = Instant(now + min(rest_us, REST_US_MOST))
+    def record_cpu(self, key: MonitorKey, us: int, now: Instant) -> None:
+        """Records the CPU that a run has used. After a costly run its lane rests."""
+        org, is_costly = key[0], us > USUAL_RUN_US
         mean = self._mean_us.pop(org, 0.0)
         mean += (us - mean) / MEAN_OVER_RUNS
         if max(mean, us) >= MEAN_US_LEAST:
             self._mean_us[org] = mean
+        if is_costly:
+            rest_us = self._rest_left_us(org, now) + RESTS_PER_CPU * (us - USUAL_RUN_US)
+            self._rests[org] = Instant(now + min(rest_us, REST_US_MOST))
+        if is_costly or org in self._costly:
+            known = self._costly.setdefault(org, {})
+            if key not in known and sum(map(len, self._costly.values())) >= COSTS_MOST:
+                self._costly = {org: known} if len(known) < COSTS_MOST else {org: {}}
+            self._costly[org][key] = is_costly
 
-    def job_limits(self, now: Instant, free: int, most: int) -> dict[int, int]:
-        """Returns how many more jobs the organizations may run that have a limit.
+    def job_limits(self, now: Instant, free: int, most: int) -> JobLimits:
+        """Returns how many more jobs the lanes may run that have a limit.
 
-        The windows of one that has its share of the permits take each permit that it frees, so up
-        to `most` jobs of it run beyond the share. One with costly runs has fewer jobs at a time.
+        The windows of an organization that has its share of the permits take each permit that it
+        frees, so up to `most` jobs of it run beyond the share. One with costly runs has fewer jobs
+        at a time, and its costly monitors one.
         """
-        found = {}
-        for org in self._running.keys() | self._rests.keys() | self._mean_us.keys():
-            allowed = self._job_limit(org, now, free, most)
-            if allowed is not None:
-                found[org] = max(0, allowed - self._beside.get(org, 0))
-        return found
+        rooms: dict[tuple[int, bool], int] = {}
+        for org in self._running.keys() | self._mean_us.keys() | self._costly.keys():
+            for lane in (Lane(org, False), Lane(org, True)):
+                allowed = self._job_limit(lane, now, free, most)
+                if allowed is not None:
+                    rooms[lane] = max(0, allowed - self._jobs_of(lane))
+        costly = {org for org in self._costly if self._is_costly_on_average(org)}
+        exceptions = [
+            key
+            for org, known in self._costly.items()
+            for key, is_costly in known.items()
+            if is_costly is not (org in costly)
+        ]
+        return JobLimits(rooms, sorted(costly), exceptions)
 
-    def _job_limit(self, org: int, now: Instant, free: int, most: int) -> int | None:
-        rest_us = self._rest_us(org, now)
-        if rest_us:
-            return 1 if rest_us <= JOB_REST_US else 0
-        mean_us = self._mean_us.get(org, 0.0)
-        if mean_us >= USUAL_RUN_US and len(self._orgs) > 1:
-            return max(1, min(int(ORG_CPU_US / mean_us), most))
-        return None if self._may_start(org, now, free) else most
+    def _jobs_of(self, lane: Lane) -> int:
+        return sum(self._lane_of(key) == lane for key in self._beside.get(lane.org, ()))
+
+    def _is_costly_on_average(self, org: int) -> bool:
+        return self._mean_us.get(org, 0.0) > USUAL_RUN_US
+
+    def _job_limit(self, lane: Lane, now: Instant, free: int, most: int) -> int | None:
+        if self._is_alone():
+            return None if self._may_start(lane, now, free) else most
+        if lane.is_costly:
+            if lane.org not in self._costly:
+                return None
+            is_turn_of_window = lane.org in self._job_was_last and lane in self._due
+            return int(not is_turn_of_window and self._rest_us(lane.org, now) <= JOB_REST_US)
+        if self._is_costly_on_average(lane.org):
+            return max(1, min(int(ORG_CPU_US / self._mean_us[lane.org]), most))
+        return None if self._may_start(lane, now, free) else most
 
     def _rest_us(self, org: int, now: Instant) -> int:
-        """Returns how long the organization still rests; 0 for one that is alone."""
-        if org not in self._rests or len(self._orgs) == 1:
+        """Returns how long costly monitors still rest; 0 if the organization is alone."""
+        return 0 if self._is_alone() else self._rest_left_us(org, now)
+
+    def _rest_left_us(self, org: int, now: Instant) -> int:
+        if org not in self._rests:
             return 0
         # The clock can be set back.
         self._rests[org] = until = min(self._rests[org], Instant(now + REST_US_MOST))
@@ -231,10 +315,10 @@ class RunQueue:
     def remove_expired(self, now: Instant) -> list[QueuedRun]:
         """Removes and returns the due windows that wait for a permit and can start no more."""
         expired = []
-        for org, due in list(self._due.items()):
+        for lane, due in list(self._due.items()):
             while due and due[0].claim_until <= now:
                 expired.append(due.popleft())
-                self._settle(org)
+                self._settle(lane)
         return expired
 
     def seconds_to_next(self, now: Instant, most: float) -> float:
@@ -245,33 +329,45 @@ class RunQueue:
         for a permit is therefore tried again after RETRY_SECONDS.
         """
         if self._due:
-            most = min(most, RETRY_SECONDS)
+            rests = [self._rest_us(lane.org, now) if lane.is_costly else 0 for lane in self._due]
+            most = min(most, max(RETRY_SECONDS, min(rests) / 1e6))
         if self._later:
             at = -(-self._later[0].due // START_GRID_US) * START_GRID_US
             most = min(most, (at - now) / 1e6)
         return max(most, 0.0)
 
     def _sort(self, now: Instant) -> None:
+        self._now = now
+        if not self._forgot_at <= now < self._forgot_at + ALONE_AFTER_US // 10:
+            self._forgot_at = now
+            self._orgs = {
+                org: at
+                for org, at in self._orgs.items()
+                if at > now - ALONE_AFTER_US or org in self._running
+            }
         while self._later and self._later[0].due <= now:
             item = heappop(self._later)
-            due = self._due.setdefault(item.org, deque())
+            lane = self._lane_of(item.key)
+            due = self._due.setdefault(lane, deque())
             due.append(item)
             self._due_count += 1
-            if len(due) >= BACKLOG:
-                self._backlogged.add(item.org)
+            if len(due) >= BACKLOG and not lane.is_costly:
+                self._backlogged.add(lane)
 
-    def _settle(self, org: int) -> None:
+    def _settle(self, lane: Lane) -> None:
         self._due_count -= 1
-        if len(self._due[org]) < BACKLOG:
-            self._backlogged.discard(org)
-        if not self._due[org]:
-            del self._due[org]
+        if len(self._due[lane]) < BACKLOG:
+            self._backlogged.discard(lane)
+        if not self._due[lane]:
+            del self._due[lane]
 
-    def _may_start(self, org: int, now: Instant, free: int) -> bool:
-        if free <= 0 or self._rest_us(org, now):
+    def _may_start(self, lane: Lane, now: Instant, free: int) -> bool:
+        if free <= 0:
             return False
-        runs = self._running.get(org, 0)
-        if len(self._orgs) == 1 or runs == 0:
+        if lane.is_costly and self._rest_us(lane.org, now):
+            return False
+        runs = self._running.get(lane.org, 0)
+        if self._is_alone() or runs == 0:
             return True
-        is_costly = runs * self._mean_us.get(org, 0.0) >= ORG_CPU_US
+        is_costly = runs * self._mean_us.get(lane.org, 0.0) >= ORG_CPU_US
         return not is_costly and runs < RUNS_PER_FREE_PERMIT * (free - 1)

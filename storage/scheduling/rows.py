@@ -1,5 +1,8 @@
 """Row structs of scheduling that other features or layers use, and their constants."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -93,6 +96,23 @@ class OpenBatch(msgspec.Struct, frozen=True):
     due_ats: list[Instant]
     seal_ats: list[Instant]
     claim_untils: list[Instant]
+
+
+@dataclass(frozen=True, slots=True)
+class JobLimits:
+    """Limits for the leases of jobs.
+
+    `rooms` has the number of jobs that the costly monitors of an organization, or its other ones,
+    may have more: (organization, is costly). The monitors of `costly_orgs` are costly, and those of
+    other organizations are not; for the `exceptions` it is the other way round.
+    """
+
+    rooms: Mapping[tuple[int, bool], int] = field(default_factory=dict)
+    costly_orgs: Sequence[int] = ()
+    exceptions: Sequence[MonitorKey] = ()
+
+
+NO_LIMITS: Final = JobLimits()
 
 
 class LeasedJob(msgspec.Struct, frozen=True):

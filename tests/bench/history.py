@@ -1,4 +1,4 @@
-"""Reads of a year of packed results of one monitor."""
+"""Reads of a year of packed results of one monitor, at several intervals and for a flapping one."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,57 +15,59 @@ from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.engine.pools import Pool, Tx, open_pool
 from leadline.storage.results.queries.latency import select_latency
 from leadline.storage.results.queries.results import select_heartbeats
-from leadline.storage.results.tables.latency_days import put_days_from_rows
-from leadline.storage.results.tables.packed_results import pack_results
+from leadline.storage.results.rules.packed_days import week_of
 
 from ..support.processes.daemon_process import daemon
-from .packing import FILL, PARTITION
+from .packing import FILL, PARTITION, pack_week
 from .seed import add_monitors
 
-DAYS: Final = 365
+WEEKS: Final = 52
+DAYS: Final = 7 * WEEKS
 READS: Final = 200
-DAYS_AT_ONCE: Final = 5
-SHAPE: Final = {"monitors": 1, "step": 60, "days": DAYS_AT_ONCE, "failed": 0.01}
+# The interval in seconds, the share of failed results, and whether the pieces of a week are merged.
+SHAPES: Final = {
+    "10s": (10, 0.01, False),
+    "60s": (60, 0.01, False),
+    "1h": (3_600, 0.01, True),
+    "flapping": (60, 0.4, False),
+}
+_EMPTY: Final = "truncate packed_heartbeats, packed_runs, latency_days"
 
 Figures = dict[str, Any]
 
 
 def history() -> Figures:
-    """The time and the CPU of reads in ms, in one connection.
+    """The time and the CPU of reads in ms, in one connection, for each shape.
 
     A page is 100 heartbeats anywhere in the year.
     """
+    figures: Figures = {}
     given = {"LEADLINE_LOG__LEVEL": "warning", "LEADLINE_HISTORY__RETENTION_DAYS": "0"}
     given["LEADLINE_HEARTBEATS__RETENTION_DAYS"] = str(DAYS + 30)
     with daemon(on_disk=True, **given) as running:
         running.start()
         add_monitors(running.dsn, 1, target="http://127.0.0.1:9/", interval_seconds=86_400)
-        today = Instant(time.time_ns() // 1_000 // DAY * DAY)
-        from_at = Instant(today - (DAYS + 2) * DAY)
-        bounds = [to_datetime(at) for at in (from_at, Instant(today - 2 * DAY))]
+        until = week_of(Instant(time.time_ns() // 1_000 - 2 * DAY)).from_
+        from_at = Instant(until - DAYS * DAY)
+        bounds = [to_datetime(at) for at in (from_at, until)]
         with psycopg.connect(running.dsn, autocommit=True) as connection:
             (row,) = connection.execute("select org, id from monitors").fetchall()
             for table in ("heartbeats", "expected_runs"):
                 connection.execute(PARTITION.format(table, *bounds).encode())
-            connection.execute("update packing set packed_through = %s", [bounds[0]])
-            for days in range(0, DAYS, DAYS_AT_ONCE):
-                begin = Instant(from_at + days * DAY)
-                connection.execute(FILL.encode(), {"from_at": begin, **SHAPE})
-                trio.run(_pack, running.dsn, MonitorKey(row), begin)
-                connection.execute("truncate heartbeats, expected_runs")
-            connection.execute("update packing set packed_through = %s", [bounds[1]])
-            connection.execute("vacuum analyze")
-        return trio.run(_read, running.dsn, MonitorKey(row), from_at)
-
-
-async def _pack(dsn: str, key: MonitorKey, begin: Instant) -> None:
-    async with open_pool(dsn, name="bench", size=1, clock=lambda: begin) as pool:
-        for day in range(DAYS_AT_ONCE):
-            start = Instant(begin + day * DAY)
-            span = TimeSpan(start, Instant(start + DAY))
-            async with pool.transaction("bench", statement_timeout_seconds=120) as tx:
-                await pack_results(tx, [key], span)
-                await put_days_from_rows(tx, [key], span)
+            for name, (step, failed, merged) in SHAPES.items():
+                connection.execute(_EMPTY.encode())
+                connection.execute("update packing set packed_through = %s", [bounds[0]])
+                shape = {"monitors": 1, "step": step, "days": 7, "failed": failed}
+                for week in range(WEEKS):
+                    begin = Instant(from_at + 7 * week * DAY)
+                    connection.execute(FILL.encode(), {"from_at": begin, **shape})
+                    trio.run(pack_week, running.dsn, [MonitorKey(row)], begin, merged)
+                    connection.execute("truncate heartbeats, expected_runs")
+                connection.execute("update packing set packed_through = %s", [bounds[1]])
+                connection.execute("vacuum analyze")
+                read = trio.run(_read, running.dsn, MonitorKey(row), from_at)
+                figures |= {f"{name}_{unit}": value for unit, value in read.items()}
+    return figures
 
 
 async def _read(dsn: str, key: MonitorKey, from_at: Instant) -> Figures:

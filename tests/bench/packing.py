@@ -118,7 +118,7 @@ def _figures(
     cpu, wal, sizes = 0.0, 0, [0]
     # As the packer does: a day at a time, and a week when its days are packed.
     for first in range(0, days, _WEEK_DAYS):
-        used = trio.run(partial(_pack, dsn, keys, Instant(from_at + first * DAY), days > 1))
+        used = trio.run(partial(pack_week, dsn, keys, Instant(from_at + first * DAY), days > 1))
         cpu, wal = cpu + used[0], wal + used[1]
         connection.execute("vacuum packed_heartbeats, packed_runs")
         sizes.append(_value(connection, _SIZE))
@@ -137,10 +137,10 @@ def _value(connection: psycopg.Connection[Any], query: str) -> int:
     return int(row[0]) if row else 0
 
 
-async def _pack(
+async def pack_week(
     dsn: str, keys: list[MonitorKey], from_at: Instant, merged: bool
 ) -> tuple[float, int]:
-    """Returns the CPU seconds of PostgreSQL and the bytes of WAL of a week."""
+    """Packs a week of results. Returns the CPU seconds of PostgreSQL and the bytes of WAL."""
     week = week_of(from_at)
     async with (
         open_pool(dsn, name="bench", size=1, clock=lambda: from_at) as pool,

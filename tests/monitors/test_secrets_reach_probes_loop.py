@@ -110,8 +110,10 @@ async def test_an_edit_that_commits_late_reaches_the_checks(world: World, edited
             await catalogue.refresh([row.shard])
         may_commit.set()
     before = (await catalogue.find([row.key]))[row.key]
-    assert await catalogue.refresh([row.shard]) == 0
-    world.now = Instant(world.now + BY_NUMBER_US)
+    if edited == "monitor":
+        # A result under the earlier definition is refused until then.
+        assert await catalogue.refresh([row.shard]) == 0
+        world.now = Instant(world.now + BY_NUMBER_US)
     assert await catalogue.refresh([row.shard]) == 1
     after = (await catalogue.find([row.key]))[row.key]
     assert after.check != before.check

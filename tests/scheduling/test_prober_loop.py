@@ -2,9 +2,8 @@
 controls.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from types import MappingProxyType
 from typing import Any, cast
 from uuid import UUID
 
@@ -25,7 +24,7 @@ from leadline.storage.core.key import MonitorKey
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.monitors.transactions.run_now import run_now
 from leadline.storage.results.event_bus import Bus
-from leadline.storage.scheduling.rows import LeasedBatch
+from leadline.storage.scheduling.rows import NO_LIMITS, JobLimits, LeasedBatch
 from leadline.storage.scheduling.tables import presences
 from leadline.storage.scheduling.tables import work_queues as queues
 from tests.support.worlds.world import REGIONS, START, World
@@ -158,11 +157,11 @@ async def attend(world: World, process: UUID, through: Instant) -> None:
 
 
 async def lease_jobs(
-    world: World, process: UUID, most: int, full: Mapping[int, int] = MappingProxyType({})
+    world: World, process: UUID, most: int, limits: JobLimits = NO_LIMITS
 ) -> list[tuple[int, int]]:
     shards = [shard for (shard,) in await world.rows("select id from shards")]
     async with world.pool.transaction("lease") as tx:
-        jobs = await queues.lease_jobs(tx, process, shards, most, full)
+        jobs = await queues.lease_jobs(tx, process, shards, most, limits)
     return [(job.org, job.monitor) for job in jobs]
 
 
@@ -176,10 +175,32 @@ async def test_an_outage_of_one_organization_delays_no_job_of_another(world: Wor
     process = uuid7()
     await attend(world, process, world.now)
     assert set(await lease_jobs(world, process, 2)) == {(77, other.key[1]), rows[0].key}
-    assert await lease_jobs(world, process, 9, {world.org: 0, 77: 0}) == []
-    assert len(await lease_jobs(world, process, 9, {world.org: 1})) == 1
+    none = JobLimits({(world.org, False): 0, (77, False): 0})
+    assert await lease_jobs(world, process, 9, none) == []
+    one = JobLimits({(world.org, False): 1})
+    assert len(await lease_jobs(world, process, 9, one)) == 1
     assert len(await lease_jobs(world, process, 9)) == 3
     assert await lease_jobs(world, process, 9) == []
+
+
+async def test_costly_monitors_of_an_organization_delay_no_job_of_its_others(
+    world: World,
+) -> None:
+    rows = [await world.monitor() for _ in range(8)]
+    keys = [row.key for row in rows]
+    process = uuid7()
+    await attend(world, process, world.now)
+    # The first six are costly, named as exceptions or as all but the exceptions.
+    rooms = {(world.org, True): 0, (world.org, False): 1}
+    first = await lease_jobs(world, process, 9, JobLimits(rooms, (), keys[:6]))
+    others = JobLimits(rooms, [world.org], keys[6:])
+    second = await lease_jobs(world, process, 9, others)
+    assert (len(first), len(second)) == (1, 1)
+    assert {*first, *second} == set(keys[6:])
+    assert await lease_jobs(world, process, 9, others) == []
+    one = await lease_jobs(world, process, 9, JobLimits({(world.org, True): 1}, [world.org]))
+    assert len(one) == 1
+    assert {*one, *await lease_jobs(world, process, 9)} == set(keys[:6])
 
 
 async def test_each_job_is_leased_by_one_of_many_processes(world: World) -> None:

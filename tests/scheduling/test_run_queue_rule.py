@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.daemon.loops.run_queue import (
+    ALONE_AFTER_US,
     BACKLOG,
     BATCHES_A_LEASE,
+    COSTLY_WAITING,
     JOB_REST_US,
     MEAN_OVER_RUNS,
     MEAN_US_LEAST,
@@ -21,6 +23,7 @@ from leadline.daemon.loops.run_queue import (
     USUAL_RUN_US,
     WINDOWS_WAITING,
     ActiveBatch,
+    Lane,
     QueuedRun,
     RunQueue,
 )
@@ -37,126 +40,164 @@ def window(org: int, number: int, due: int, claimable: int = 1_000) -> QueuedRun
 
 @dataclass
 class Model:
-    """The rule, by a search over all windows."""
+    """The rule, by a search over all windows and runs."""
 
     permits: int
-    waiting: list[QueuedRun] = field(default_factory=list)
-    running: dict[int, int] = field(default_factory=dict)
+    # Windows that are not due, and due ones with whether they are costly.
+    later: list[QueuedRun] = field(default_factory=list)
+    due: list[tuple[QueuedRun, bool]] = field(default_factory=list)
+    running: list[int] = field(default_factory=list)
+    beside: list[MonitorKey] = field(default_factory=list)
     orgs: set[int] = field(default_factory=set)
-    # (CPU, end) of the runs of each organization.
-    used: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    beside: list[int] = field(default_factory=list)
+    # (monitor, CPU, end) of the runs.
+    used: list[tuple[MonitorKey, int, int]] = field(default_factory=list)
+    # Organizations, for each costly job or window that started.
+    costly_starts: list[tuple[int, bool]] = field(default_factory=list)
 
     @property
     def free(self) -> int:
-        return self.permits - sum(self.running.values())
+        return self.permits - len(self.running)
+
+    def sort(self, now: int) -> None:
+        for item in [item for item in self.later if item.due <= now]:
+            self.later.remove(item)
+            self.due.append((item, self.is_costly(item.key)))
+
+    def is_costly(self, key: MonitorKey) -> bool:
+        of_org = [run for run in self.used if run[0][0] == key[0]]
+        if not any(cpu_us > USUAL_RUN_US for _, cpu_us, _ in of_org):
+            return False
+        first = next(n for n, run in enumerate(of_org) if run[1] > USUAL_RUN_US)
+        mine = [cpu_us for monitor, cpu_us, _ in of_org[first:] if monitor == key]
+        return (mine[-1] if mine else self.mean_us(key[0])) > USUAL_RUN_US
 
     def startable(self, now: int) -> list[QueuedRun]:
-        due = [item for item in self.waiting if item.due <= now]
-        return [item for item in due if self._may_start(item.org, now)]
+        return [item for item, is_costly in self.due if self.may_start(item.org, is_costly, now)]
 
-    def _may_start(self, org: int, now: int) -> bool:
-        runs = self.running.get(org, 0)
+    def may_start(self, org: int, is_costly: bool, now: int) -> bool:
+        runs = self.running.count(org)
         if self.free <= 0:
             return False
         if len(self.orgs) == 1:
             return True
-        if self.rest_us(org, now) > 0:
+        if is_costly and self.rest_us(org, now) > 0:
             return False
-        is_costly = runs * self._mean_us(org) >= ORG_CPU_US
-        return not runs or (not is_costly and runs < RUNS_PER_FREE_PERMIT * (self.free - 1))
+        is_full = runs * self.mean_us(org) >= ORG_CPU_US
+        return not runs or (not is_full and runs < RUNS_PER_FREE_PERMIT * (self.free - 1))
 
     def rest_us(self, org: int, now: int) -> int:
         """The rest that is left. It was made at the end of each run, and passes with time."""
         rest, before = 0, 0
-        for used_us, ended in [*self.used.get(org, ()), (0, now)]:
+        ends = [(cpu_us, ended) for monitor, cpu_us, ended in self.used if monitor[0] == org]
+        for cpu_us, ended in [*ends, (0, now)]:
             rest = max(0, rest - (ended - before))
             before = ended
-            rest += RESTS_PER_CPU * max(0, used_us - USUAL_RUN_US)
+            rest += RESTS_PER_CPU * max(0, cpu_us - USUAL_RUN_US)
             rest = min(rest, REST_US_MOST)
         return rest if len(self.orgs) > 1 else 0
 
-    def job_limits(self, now: int, most: int) -> dict[int, int]:
-        return {
-            org: max(0, limit - self.beside.count(org))
-            for org in range(4)
-            if (limit := self._job_limit(org, now, most)) is not None
-        }
+    def room(self, org: int, is_costly: bool, now: int, most: int) -> int:
+        """How many jobs the lane may have more; `most` without a limit."""
+        in_use = sum(self.is_costly(key) is is_costly for key in self.beside if key[0] == org)
+        limit = most
+        if len(self.orgs) == 1:
+            if self.may_start(org, is_costly, now):
+                return most
+        elif is_costly:
+            starts = [is_job for of_org, is_job in self.costly_starts if of_org == org]
+            windows = [item for item, costly in self.due if costly and item.org == org]
+            is_turn_of_window = bool(starts and starts[-1] and windows)
+            limit = int(not is_turn_of_window and self.rest_us(org, now) <= JOB_REST_US)
+        elif self.mean_us(org) > USUAL_RUN_US:
+            limit = max(1, min(most, int(ORG_CPU_US / self.mean_us(org))))
+        elif self.may_start(org, False, now):
+            return most
+        return max(0, limit - in_use)
 
-    def _job_limit(self, org: int, now: int, most: int) -> int | None:
-        if self.rest_us(org, now) > JOB_REST_US:
-            return 0
-        if self.rest_us(org, now) > 0:
-            return 1
-        if len(self.orgs) > 1 and self._mean_us(org) >= USUAL_RUN_US:
-            return max(1, min(most, int(ORG_CPU_US / self._mean_us(org))))
-        is_full = self.running.get(org, 0) > 0 and not self._may_start(org, now)
-        return most if is_full else None
-
-    def _mean_us(self, org: int) -> float:
+    def mean_us(self, org: int) -> float:
         mean = 0.0
-        for used_us, _ in self.used.get(org, ()):
-            mean += (used_us - mean) / MEAN_OVER_RUNS
-            mean = mean if max(mean, used_us) >= MEAN_US_LEAST else 0.0
+        for monitor, cpu_us, _ in self.used:
+            if monitor[0] == org:
+                mean += (cpu_us - mean) / MEAN_OVER_RUNS
+                mean = mean if max(mean, cpu_us) >= MEAN_US_LEAST else 0.0
         return mean
 
 
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["push", "push", "start", "start", "end", "later", "expire", "beside"]),
-        st.integers(1, 3),
-        st.integers(0, 40),
-    ),
-    max_size=120,
-)
+ACTIONS = ("push", "push", "start", "start", "end", "end", "later", "expire", "beside")
+CPU_US = (0, 900, 19_000, 60_000, 600_000, 2_000_000)
 
 
-@given(STEPS, st.integers(1, 9))
+@given(st.data(), st.integers(1, 9), st.sampled_from([1, 2, 3]))
 @settings(max_examples=300)
-def test_the_queue_agrees_with_a_search(steps: list[tuple[str, int, int]], permits: int) -> None:
+def test_the_queue_agrees_with_a_search(data: st.DataObject, permits: int, orgs: int) -> None:
     queue, model, now = RunQueue(), Model(permits), 0
-    for number, (step, org, amount) in enumerate(steps):
+    in_progress: list[tuple[MonitorKey, bool]] = []
+    keys = [MonitorKey((org, number)) for org in range(1, orgs + 1) for number in range(3)]
+    for number in range(data.draw(st.integers(0, 80))):
+        step = data.draw(st.sampled_from(ACTIONS))
+        amount = data.draw(st.integers(0, 40))
+        key = data.draw(st.sampled_from(keys))
         if step == "push":
-            item = window(org, number, now + amount - 20, amount + 1)
+            due = Instant(now + amount - 20)
+            item = QueuedRun(due, number, BATCH, key, Instant(due + amount + 1))
             queue.push(item)
-            model.waiting.append(item)
-            model.orgs.add(org)
+            model.later.append(item)
+            model.orgs.add(key[0])
         elif step == "start":
             startable = model.startable(now)
             assert queue.startable(Instant(now), model.free) == len(startable)
             started = queue.start(Instant(now), model.free)
             if started is None:
                 assert not startable
-                continue
-            fewest = min(model.running.get(item.org, 0) for item in startable)
-            assert model.running.get(started.org, 0) == fewest
-            assert started in startable
-            model.waiting.remove(started)
-            model.running[started.org] = model.running.get(started.org, 0) + 1
-        elif step == "end" and model.running.get(org):
-            cpu_us = (None, 0, 900, 60_000, 600_000, 20_000_000)[amount % 6]
-            if org in model.beside:
-                queue.end_beside(org)
-                model.beside.remove(org)
             else:
-                queue.end(org)
-            model.running[org] -= 1
-            if cpu_us is not None:
-                queue.record_cpu(org, cpu_us, Instant(now))
-                model.used.setdefault(org, []).append((cpu_us, now))
+                fewest = min(model.running.count(item.org) for item in startable)
+                assert model.running.count(started.org) == fewest
+                assert started in startable
+                (found,) = [one for one in model.due if one[0] is started]
+                model.due.remove(found)
+                model.running.append(started.org)
+                in_progress.append((started.key, False))
+                if found[1]:
+                    model.costly_starts.append((started.org, False))
+        elif step == "end" and in_progress:
+            ended, is_job = in_progress.pop(amount % len(in_progress))
+            if is_job:
+                queue.end_beside(ended)
+                model.beside.remove(ended)
+            else:
+                queue.end(ended[0])
+            model.running.remove(ended[0])
+            cpu_us = data.draw(st.sampled_from(CPU_US))
+            queue.record_cpu(ended, cpu_us, Instant(now))
+            model.used.append((ended, cpu_us, now))
         elif step == "later":
             now += amount if amount % 2 else amount * 50_000
         elif step == "expire":
             for item in queue.remove_expired(Instant(now)):
                 assert item.claim_until <= now
-                model.waiting.remove(item)
+                model.due = [one for one in model.due if one[0] is not item]
         elif step == "beside":
-            queue.begin_beside(org)
-            model.beside.append(org)
-            model.orgs.add(org)
-            model.running[org] = model.running.get(org, 0) + 1
-        assert len(queue) == len(model.waiting)
-        assert queue.job_limits(Instant(now), model.free, 2) == model.job_limits(now, 2)
+            model.orgs.add(key[0])
+            if model.is_costly(key):
+                model.costly_starts.append((key[0], True))
+            queue.begin_beside(key)
+            model.beside.append(key)
+            model.running.append(key[0])
+            in_progress.append((key, True))
+        # The queue sorts with each question.
+        queue.startable(Instant(now), model.free)
+        model.sort(now)
+        assert len(queue) == len(model.later) + len(model.due)
+        limits = queue.job_limits(Instant(now), model.free, 2)
+        for org in model.orgs:
+            for is_costly in (False, True):
+                if is_costly and not any(model.is_costly(key) for key in keys if key[0] == org):
+                    continue
+                found_room = limits.rooms.get((org, is_costly), 2)
+                assert found_room == model.room(org, is_costly, now, 2), (org, is_costly)
+        for key in keys:
+            costly = (key[0] in limits.costly_orgs) is not (key in limits.exceptions)
+            assert costly is model.is_costly(key)
         assert 0 <= queue.seconds_to_next(Instant(now), 1.0) <= 1.0
 
 
@@ -183,11 +224,12 @@ def _made(orgs: dict[int, int], permits: int) -> RunQueue:
     """Returns a queue whose organizations made 64 runs of the given CPU, in µs, and have as many
     due windows as permits."""
     queue = RunQueue()
-    for number, (org, cpu_us) in enumerate(orgs.items()):
-        for n in range(64):
-            queue.record_cpu(org, cpu_us, Instant(n))
+    for org in orgs:
         for n in range(permits):
-            queue.push(window(org, 1_000 * number + n, 100))
+            queue.push(window(org, n, 100))
+    for org, cpu_us in orgs.items():
+        for n in range(64):
+            queue.record_cpu(MonitorKey((org, n)), cpu_us, Instant(n))
     return queue
 
 
@@ -206,67 +248,117 @@ def test_an_organization_with_costly_runs_starts_few_of_them_beside_others() -> 
     assert running[costly] == 3
     assert min(running[usual], running[tls]) > 60
     # Its runs become cheap again: so does the next one, after enough of them.
-    for _ in range(64):
+    for n in range(64):
         queue.end(costly)
-        queue.record_cpu(costly, 400, RESTED)
+        queue.record_cpu(MonitorKey((costly, n)), 400, RESTED)
         assert queue.start(RESTED, 50) is not None
     assert queue.startable(RESTED, 50) > 0
 
 
-def test_an_organization_that_rests_delays_no_other() -> None:
+def test_costly_monitors_that_rest_delay_no_other_monitor() -> None:
     queue = _made({1: 500_000, 2: 400}, 40)
     now = Instant(100)
     assert set(_start_all(queue, now, 40)) == {2}
-    assert queue.job_limits(now, 30, 10)[1] == 0
-    queue.push(window(3, 9_000, 100))
+    assert queue.job_limits(now, 30, 10).rooms[Lane(1, True)] == 0
+    # A monitor of the same organization whose latest run was a usual one.
+    queue.record_cpu(MonitorKey((1, 900)), 400, now)
+    queue.push(window(1, 900, 100))
     started = queue.start(now, 1)
     assert started is not None
-    assert started.org == 3
+    assert started.key == (1, 900)
+    assert queue.job_limits(now, 30, 10).rooms.get(Lane(1, False), 10) > 0
 
 
-@given(st.lists(st.integers(0, 500_000), min_size=20, max_size=60), st.integers(0, 3))
+def test_windows_and_jobs_of_costly_monitors_take_turns() -> None:
+    """Jobs are leased in passes, before the end of a rest, and windows at its end."""
+    queue, now = RunQueue(), 0
+    queue.push(window(2, 0, 10**12))
+    queue.record_cpu(MonitorKey((1, 0)), 500_000, Instant(0))
+    for number in range(400):
+        queue.push(window(1, 0, number, 10**12))
+    started = {True: 0, False: 0}
+    running: list[tuple[int, bool]] = []
+    while now < 400 * SECOND:
+        for run in [run for run in running if run[0] <= now]:
+            running.remove(run)
+            (queue.end_beside(MonitorKey((1, 0))) if run[1] else queue.end(1))
+            queue.record_cpu(MonitorKey((1, 0)), 500_000, Instant(now))
+        is_job = bool(
+            now % SECOND == 0 and queue.job_limits(Instant(now), 50, 10).rooms[Lane(1, True)]
+        )
+        if is_job:
+            queue.begin_beside(MonitorKey((1, 0)))
+        if is_job or queue.start(Instant(now), 50) is not None:
+            running.append((now + SECOND // 2, is_job))
+            started[is_job] += 1
+        now += SECOND // 10
+    assert min(started.values()) > 20
+
+
+@given(st.lists(st.integers(0, 500_000), min_size=20, max_size=60), st.integers(1, 12))
 def test_costly_runs_of_one_organization_use_a_part_of_the_core(
-    costs: list[int], jobs: int
+    costs: list[int], at_once: int
 ) -> None:
-    """It starts a run whenever it may, and its runs have the core to themselves."""
-    queue, now, used_us = RunQueue(), 0, 0
+    """It starts runs whenever it may, up to `at_once`, and they have the core to themselves."""
+    queue, now, used_us, most_us = RunQueue(), 0, 0, 0
     queue.push(window(2, 0, 10**12))
     for number in range(len(costs)):
-        queue.push(window(1, number, 0))
-    for number, cpu_us in enumerate(costs):
-        is_job = number % 4 < jobs
-        while not (
-            queue.job_limits(Instant(now), 50, 10).get(1, 10)
-            if is_job
-            else queue.startable(Instant(now), 50)
-        ):
-            now += 10_000
-        if is_job:
-            queue.begin_beside(1)
-        else:
-            assert queue.start(Instant(now), 50) is not None
-        now += cpu_us
-        used_us += max(0, cpu_us - USUAL_RUN_US)
-        (queue.end_beside if is_job else queue.end)(1)
-        queue.record_cpu(1, cpu_us, Instant(now))
-    # All but the rests of the last two runs has passed.
-    assert used_us <= (now + 2 * RESTS_PER_CPU * 500_000) / (RESTS_PER_CPU + 1)
+        queue.push(window(1, number, 0, 10**12))
+    left = list(enumerate(costs))
+    while left:
+        group: list[tuple[int, int]] = []
+        while left and len(group) < at_once and queue.start(Instant(now), 50) is not None:
+            group.append(left.pop(0))
+        for number, cpu_us in group:
+            now += cpu_us
+            queue.end(1)
+            queue.record_cpu(MonitorKey((1, number)), cpu_us, Instant(now))
+        # The first runs of unknown monitors, which are costly by the mean only later.
+        beyond = [max(0, cpu_us - USUAL_RUN_US) for _, cpu_us in group]
+        most_us = max(most_us, sum(beyond))
+        used_us += sum(beyond)
+        now += 10_000
+    assert used_us <= now / (RESTS_PER_CPU + 1) + 17 * at_once * 500_000
 
 
 def test_a_clock_that_is_set_back_does_not_make_a_rest_longer() -> None:
     queue = RunQueue()
     queue.push(window(2, 0, 10**12))
     queue.push(window(1, 0, 0))
-    queue.record_cpu(1, 500_000, Instant(3_600 * SECOND))
+    queue.record_cpu(MonitorKey((1, 0)), 500_000, Instant(3_600 * SECOND))
     assert not queue.startable(Instant(10), 50)
     assert queue.startable(Instant(10 + REST_US_MOST), 50)
+
+
+def test_an_organization_is_alone_when_others_have_gone() -> None:
+    queue = _made({1: 500_000}, 4)
+    queue.push(window(2, 0, 200))
+    assert queue.start(Instant(200), 9) is not None
+    queue.end(2)
+    assert not queue.startable(Instant(200), 9)
+    later = Instant(300 + ALONE_AFTER_US)
+    queue.push(window(1, 0, later - 200))
+    assert queue.startable(later, 9) == 5
+
+
+@given(st.integers(1, 60), st.integers(1, 2_000))
+@settings(max_examples=20)
+def test_waiting_windows_of_costly_monitors_leave_the_queue_to_others(orgs: int, each: int) -> None:
+    queue = _made(dict.fromkeys(range(1, orgs + 1), 500_000) | {99: 400}, 1)
+    for org in range(1, orgs + 1):
+        for number in range(min(each, 10_000 // orgs)):
+            if not queue.is_full_for(MonitorKey((org, number % 64))):
+                queue.push(window(org, number % 64, 0))
+                queue.startable(Instant(1), 0)
+    assert not queue.is_full()
+    assert len(queue) <= orgs * (COSTLY_WAITING + 1) + 1
 
 
 @given(st.integers(MEAN_US_LEAST, 600_000))
 def test_the_mean_of_equal_runs_is_their_cpu(cpu_us: int) -> None:
     queue = RunQueue()
     for _ in range(200):
-        queue.record_cpu(1, cpu_us, Instant(0))
+        queue.record_cpu(MonitorKey((1, 0)), cpu_us, Instant(0))
     assert abs(queue._mean_us[1] - cpu_us) <= 0.01 * cpu_us
 
 
@@ -314,7 +406,7 @@ def _backlog(queue: RunQueue, org: int, count: int) -> int:
     """Offers windows that are due, and returns how many the queue accepts."""
     accepted = 0
     for number in range(count):
-        if queue.is_full() or queue.is_full_for(org):
+        if queue.is_full() or queue.is_full_for(MonitorKey((org, number))):
             continue
         queue.push(window(org, 100_000 * org + number, 0))
         queue.startable(Instant(1), 0)
@@ -325,10 +417,10 @@ def _backlog(queue: RunQueue, org: int, count: int) -> int:
 def test_an_organization_has_a_part_of_the_queue_only_if_others_need_the_rest() -> None:
     queue = RunQueue()
     assert _backlog(queue, 1, WINDOWS_WAITING - 100) == WINDOWS_WAITING - 100
-    assert not queue.is_full_for(1)
+    assert not queue.is_full_for(MonitorKey((1, 0)))
     queue.push(window(2, 0, 0))
-    assert queue.is_full_for(1)
-    assert not queue.is_full_for(2)
+    assert queue.is_full_for(MonitorKey((1, 0)))
+    assert not queue.is_full_for(MonitorKey((2, 0)))
     assert not queue.is_full()
 
 
@@ -342,7 +434,7 @@ def test_backlogs_of_several_organizations_leave_room_for_others(counts: list[in
         accepted = _backlog(queue, org, count)
         assert accepted >= min(count, BACKLOG)
     assert not queue.is_full()
-    assert not queue.is_full_for(99)
+    assert not queue.is_full_for(MonitorKey((99, 0)))
     assert _backlog(queue, 99, BACKLOG // 2) == BACKLOG // 2
     assert len(queue) <= 4 * WINDOWS_WAITING
 

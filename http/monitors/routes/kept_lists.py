@@ -29,6 +29,8 @@ from .monitors import SHOWN_A_TURN, SHOWN_AT_ONCE, ShownMonitor, may_see_secrets
 
 # A read includes the parts that end within this time.
 READ_AHEAD_US: Final = 5 * SECOND
+# Limit of a read of a long list, whose parts wait for turns of the event loop.
+LIST_SECONDS: Final = 15.0
 # Memory of a part without its JSON. The body contains the JSON a second time.
 _PART_BYTES: Final = 600
 _NEXT_DUE: Final = b',"next_due_at":"'
@@ -79,7 +81,10 @@ async def read_list(ask: Request) -> bytes:
     if known is not None and await _is_true(ask, known):
         return known.body
     async with ask.context.pool.transaction(
-        "list_monitors", read_only=True, isolation=Isolation.REPEATABLE_READ
+        "list_monitors",
+        read_only=True,
+        isolation=Isolation.REPEATABLE_READ,
+        statement_timeout_seconds=LIST_SECONDS,
     ) as tx:
         found = await _read(ask, tx, org, project, known)
     weight = sum(len(part.json) + _PART_BYTES for part in found.parts if part is not None)

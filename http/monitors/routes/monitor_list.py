@@ -14,7 +14,7 @@ from ...wire.next_page import next_page
 from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 from ..schemas.monitors import Monitor
-from .kept_lists import read_list
+from .kept_lists import LIST_SECONDS, read_list
 from .monitors import may_see_secrets, monitors_json
 
 Q_LONGEST: Final = 200
@@ -59,7 +59,9 @@ async def list_monitors(ask: Request) -> Response:
     async def read() -> _ReadPage:
         if query == _ALL:
             return _ReadPage(await read_list(ask), None)
-        async with ask.context.pool.transaction("list_monitors", read_only=True) as tx:
+        async with ask.context.pool.transaction(
+            "list_monitors", read_only=True, statement_timeout_seconds=LIST_SECONDS
+        ) as tx:
             wanted = None if most is None else most + 1
             rows = await select_monitor_page(tx, org, project, _selection(query), after, wanted)
             more = most is not None and len(rows) > most

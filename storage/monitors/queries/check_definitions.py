@@ -99,19 +99,22 @@ class ChangedDefinitions(NamedTuple):
 
 
 async def select_changed_definitions(
-    tx: Tx, shards: Sequence[int], since: Instant, unseen: str | None
+    tx: Tx, shards: Sequence[int], since: Instant, unseen: str | None, unseen_secrets: str
 ) -> ChangedDefinitions:
     """Returns the definitions that were edited or refer to an edited secret.
 
     These are the edits from `since` on, and those of transactions that the read which returned
-    `unseen` did not see. "0" selects all, and None no further ones. Requires one snapshot.
+    `unseen` or `unseen_secrets` did not see. "0" selects all, and None no further ones. Requires
+    one snapshot.
     """
     given: dict[str, Any] = {"shards": list(shards), "since": since}
-    is_new = _IS_RECENT
-    if unseen is not None:
-        is_new, given["unseen"] = _IS_NEW, unseen
-    changed = await tx.structs(Definition, _CHANGED + is_new.format("m"), **given)
-    referring = await tx.rows(_REFERRING + is_new.format("s"), **given)
+    if unseen is None:
+        changed = await tx.structs(Definition, _CHANGED + _IS_RECENT.format("m"), **given)
+    else:
+        query = _CHANGED + _IS_NEW.format("m")
+        changed = await tx.structs(Definition, query, **given, unseen=unseen)
+    query = _REFERRING + _IS_NEW.format("s")
+    referring = await tx.rows(query, **given, unseen=unseen_secrets)
     known = {(row.org, row.id) for row in changed}
     others = (MonitorKey((org, monitor)) for org, monitor in referring)
     more = await select_definitions(tx, [key for key in others if key not in known])

@@ -6,8 +6,7 @@ a host clock that is set back would keep dead processes alive. An agent has no p
 its lease until `lease_until`.
 """
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
@@ -15,7 +14,7 @@ import msgspec
 from ...core.instant import Instant
 from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
-from ..rows import LeasedBatch, LeasedJob, NewJob, OpenBatch
+from ..rows import NO_LIMITS, JobLimits, LeasedBatch, LeasedJob, NewJob, OpenBatch
 
 # Delay until a process claims work again that is leased to it but that it is not running.
 AGAIN_AFTER_SECONDS = 5
@@ -23,8 +22,7 @@ AGAIN_AFTER_SECONDS = 5
 LEASE_GRACE_SECONDS = 10
 
 # The `lease_until` of a process states when it may claim its own work again, and ends before its
-# presence. Therefore one condition serves for both.
-# The array is read once for the statement, and not for each row.
+# presence. Therefore one condition serves for both. The array is not read again for each row.
 HELD = """
 (coalesce({row}.holder = any(array(select p.process from presences p
   where not p.ended and p.through_at > at(%(now)s) - interval '15 seconds')), false)
@@ -91,13 +89,19 @@ order by m.id
 on conflict (org, monitor, reason) do {_AGAIN}
 """
 
-# Organizations take turns: an outage of one with thousands of monitors delays no other. Canaries
+# Organizations take turns: an outage of one with thousands of monitors delays no other. So do the
+# costly monitors of an organization and its other ones. Canaries
 # are excluded: they are claimed by `claim_canary_runs`. Only the conditions beside the lock are
 # evaluated again if another process has just changed the row.
 _LEASE_JOBS = f"""
 with waiting as materialized (
-  select j.org, j.id, j.due_at, row_number() over (partition by j.org order by j.due_at) as turn
+  select j.org, j.id, j.due_at, l.is_costly,
+    row_number() over (partition by j.org, l.is_costly order by j.due_at) as turn
   from jobs j
+    left join unnest(%(orgs)s::int[], %(monitors)s::int[]) as e(org, monitor)
+      on e.org = j.org and e.monitor = j.monitor
+    cross join lateral (
+      select (j.org = any(%(costly)s::int[])) <> (e.org is not null) as is_costly) l
   where j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
     and (j.holder is null or not {HELD.format(row="j")})
     and not exists (select from monitors m where m.org = j.org and m.id = j.monitor
@@ -105,7 +109,8 @@ with waiting as materialized (
 update jobs set holder = %(process)s
 where (org, id) in (
   select j.org, j.id from waiting w join jobs j on j.org = w.org and j.id = w.id
-    left join unnest(%(full)s::int[], %(rooms)s::int[]) as f(org, room) on f.org = w.org
+    left join unnest(%(full)s::int[], %(lanes)s::boolean[], %(rooms)s::int[])
+      as f(org, is_costly, room) on f.org = w.org and f.is_costly = w.is_costly
   where w.turn <= coalesce(f.room, %(most)s)
     and j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
     and (j.holder is null or not {HELD.format(row="j")})
@@ -269,20 +274,20 @@ async def lease_jobs(
     process: UUID,
     shards: Sequence[int],
     most: int,
-    full: Mapping[int, int] = MappingProxyType({}),
+    limits: JobLimits = NO_LIMITS,
 ) -> list[LeasedJob]:
-    """Leases due jobs, the oldest of each organization first.
-
-    `full` has the number of jobs of each organization that may have no more.
-    """
+    """Leases due jobs, the oldest of each organization first."""
     return await tx.structs(
         LeasedJob,
         _LEASE_JOBS,
         process=process,
         shards=list(shards),
         most=most,
-        full=list(full),
-        rooms=list(full.values()),
+        full=[org for org, _ in limits.rooms],
+        lanes=[is_costly for _, is_costly in limits.rooms],
+        rooms=list(limits.rooms.values()),
+        costly=list(limits.costly_orgs),
+        **key_arrays(limits.exceptions, "monitors"),
         now=tx.now,
     )
 
