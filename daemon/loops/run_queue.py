@@ -39,12 +39,14 @@ ORG_CPU_US: Final = 1_000_000
 MEAN_OVER_RUNS: Final = 16
 MEAN_US_LEAST: Final = 1_000
 # Beside others, the costly monitors of an organization rest after a run: this many times its CPU
-# beyond that of a usual run, µs. A monitor is costly if its latest run used more than a usual one.
-# They use at most a tenth of a core of the process beyond usual runs, until a rest would be longer
-# than the third value.
+# beyond that of a usual run, µs. A monitor is costly if one of its latest runs, this many, used
+# more than a usual one.
 USUAL_RUN_US: Final = 20_000
 RESTS_PER_CPU: Final = 9
-REST_US_MOST: Final = 120_000_000
+COSTLY_FOR_RUNS: Final = 16
+# If costly runs of its other monitors add so much to the rest, µs, all of its monitors rest.
+REST_OF_ALL_US: Final = 60_000_000
+REST_US_MOST: Final = 90_000_000
 # Due windows of costly monitors of an organization. Further ones are not accepted.
 COSTLY_WAITING: Final = 1_000
 # One costly job can start so long before the end of a rest, µs, unless a job was the last to start:
@@ -96,7 +98,7 @@ class RunQueue:
 
     Invariants: if there are several organizations, only one without runs gets the last free
     permit. Windows of a lane start in the order of their due instants. An organization without runs
-    may start one, whatever its runs cost, and a costly one unless its costly monitors rest.
+    may start one, whatever its runs cost, unless its lane rests.
     """
 
     def __init__(self) -> None:
@@ -109,8 +111,8 @@ class RunQueue:
         self._beside: dict[int, list[MonitorKey]] = {}
         # Mean CPU of a run of the organizations with costly runs, µs.
         self._mean_us: dict[int, float] = {}
-        # Whether a monitor is costly, of organizations that had a costly run.
-        self._costly: dict[int, dict[MonitorKey, bool]] = {}
+        # Usual runs after which a costly monitor is none, of organizations that had a costly run.
+        self._costly: dict[int, dict[MonitorKey, int]] = {}
         # Instants at which the rest of an organization ends. One that has passed is no rest.
         self._rests: dict[int, Instant] = {}
         # Organizations whose last costly run to start was a job.
@@ -178,10 +180,8 @@ class RunQueue:
         costly = self._costly.get(key[0])
         if costly is None:
             return Lane(key[0], False)
-        is_costly = costly.get(key)
-        if is_costly is None:
-            is_costly = self._is_costly_on_average(key[0])
-        return Lane(key[0], is_costly)
+        left = costly.get(key)
+        return Lane(key[0], self._is_costly_on_average(key[0]) if left is None else left > 0)
 
     def startable(self, now: Instant, free: int) -> int:
         """Returns how many due windows may start, if `free` permits are free."""
@@ -257,7 +257,8 @@ class RunQueue:
             known = self._costly.setdefault(org, {})
             if key not in known and sum(map(len, self._costly.values())) >= COSTS_MOST:
                 self._costly = {org: known} if len(known) < COSTS_MOST else {org: {}}
-            self._costly[org][key] = is_costly
+            left = COSTLY_FOR_RUNS if is_costly else max(0, known.get(key, 0) - 1)
+            self._costly[org][key] = left
 
     def job_limits(self, now: Instant, free: int, most: int) -> JobLimits:
         """Returns how many more jobs the lanes may run that have a limit.
@@ -276,8 +277,8 @@ class RunQueue:
         exceptions = [
             key
             for org, known in self._costly.items()
-            for key, is_costly in known.items()
-            if is_costly is not (org in costly)
+            for key, left in known.items()
+            if (left > 0) is not (org in costly)
         ]
         return JobLimits(rooms, sorted(costly), exceptions)
 
@@ -295,6 +296,8 @@ class RunQueue:
                 return None
             is_turn_of_window = lane.org in self._job_was_last and lane in self._due
             return int(not is_turn_of_window and self._rest_us(lane.org, now) <= JOB_REST_US)
+        if self._rest_us(lane.org, now) > REST_OF_ALL_US:
+            return 0
         if self._is_costly_on_average(lane.org):
             return max(1, min(int(ORG_CPU_US / self._mean_us[lane.org]), most))
         return None if self._may_start(lane, now, free) else most
@@ -364,7 +367,7 @@ class RunQueue:
     def _may_start(self, lane: Lane, now: Instant, free: int) -> bool:
         if free <= 0:
             return False
-        if lane.is_costly and self._rest_us(lane.org, now):
+        if self._rest_us(lane.org, now) > (0 if lane.is_costly else REST_OF_ALL_US):
             return False
         runs = self._running.get(lane.org, 0)
         if self._is_alone() or runs == 0:
