@@ -48,7 +48,7 @@ COSTLY_FOR_RUNS: Final = 16
 REST_OF_ALL_US: Final = 60_000_000
 REST_US_MOST: Final = 90_000_000
 # Due windows of costly monitors of an organization. Further ones are not accepted.
-COSTLY_WAITING: Final = 1_000
+COSTLY_WAITING: Final = 3_000
 # One costly job can start so long before the end of a rest, µs, unless a job was the last to start:
 # windows begin at the end of a rest, and would leave no time for jobs.
 JOB_REST_US: Final = 1_500_000

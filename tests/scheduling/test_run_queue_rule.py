@@ -378,7 +378,7 @@ def test_an_organization_is_alone_when_others_have_gone() -> None:
     assert queue.startable(later, 9) == 5
 
 
-@given(st.integers(1, 60), st.integers(1, 2_000))
+@given(st.integers(1, 60), st.integers(1, 4_000))
 @settings(max_examples=20)
 def test_waiting_windows_of_costly_monitors_leave_the_queue_to_others(orgs: int, each: int) -> None:
     queue = _made(dict.fromkeys(range(1, orgs + 1), 500_000) | {99: 400}, 1)
