@@ -6,7 +6,7 @@ therefore delays the probes of its own organization.
 """
 
 from collections import deque
-from time import thread_time_ns
+from time import perf_counter_ns, thread_time_ns
 from typing import Final, Generic, TypeVar
 
 import trio
@@ -99,10 +99,11 @@ class CpuShare(trio.abc.Instrument):
     def _forget(self) -> None:
         self._queue: FairQueue[_Turn] = FairQueue()
         self._slice_ns = SLICE_NS
-        # CPU of probes in this pass, and that of the thread when the pass began. Elapsed time would
-        # count what other processes of a busy host use, and so give probes ever longer passes.
+        # CPU of probes in this pass, and the time when it began.
         self._pass_ns = 0
-        self._began_ns = thread_time_ns()
+        self._began_ns = perf_counter_ns()
+        # CPU of the thread at the end of the last long pass.
+        self._cpu_ns = thread_time_ns()
 
     @property
     def is_full(self) -> bool:
@@ -159,9 +160,18 @@ class CpuShare(trio.abc.Instrument):
             await trio.lowlevel.cancel_shielded_checkpoint()
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002
-        rest_ns = thread_time_ns() - self._began_ns - self._pass_ns
+        elapsed_ns = perf_counter_ns() - self._began_ns
+        if elapsed_ns <= SLICE_NS:
+            # The clock of the CPU costs a system call, and most passes are short.
+            self._slice_ns = SLICE_NS
+            return
+        # Elapsed time alone would count what other processes of a busy host use, and so give probes
+        # ever longer passes. The CPU is also that of short passes since the last long one.
+        cpu_ns = thread_time_ns()
+        rest_ns = min(elapsed_ns, cpu_ns - self._cpu_ns) - self._pass_ns
+        self._cpu_ns = cpu_ns
         self._slice_ns = max(SLICE_NS, min(rest_ns, SLICE_NS_MOST))
 
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002
-        self._began_ns = thread_time_ns()
+        self._began_ns = perf_counter_ns()
         self._pass_ns = 0

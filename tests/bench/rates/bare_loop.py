@@ -33,7 +33,7 @@ async def _measure(target: str, rate: float, warm: float, seconds: float) -> flo
     def ended(task: asyncio.Task[bool]) -> None:
         nonlocal good
         tasks.discard(task)
-        good += task.result()
+        good += not task.cancelled() and task.result()
 
     async def check_until(end: float) -> None:
         due = loop.time()
