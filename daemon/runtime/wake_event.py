@@ -40,7 +40,8 @@ class WakeEvent:
         ended the wait.
         """
         began = trio.current_time()
-        await trio.lowlevel.checkpoint()
+        if self._is_set:
+            await trio.lowlevel.checkpoint()
         while not self._is_set:
             until = min(began + seconds, max(self._due, began + least))
             self._event = trio.Event()

@@ -278,7 +278,7 @@ async def test_run_batches_of_another_scheduler_are_claimed(
     for _ in range(20):
         await world.monitor(interval_seconds=30, timeout_seconds=1)
     await world.forget_jobs()
-    world.now = Instant(START + 28_500_000)
+    world.now = Instant(START + 30 * SECOND - AHEAD_US)
     await Ticker(world.pool, lambda: world.now).pass_once()
     world.now = Instant(START + 30 * SECOND)
     async with probing(world, uuid7(), permits=permits) as prober:
