@@ -33,6 +33,7 @@ from ...storage.results.transactions.record_results import record_results
 from ...storage.results.transactions.record_steady import copy_steady, is_copied, record_steady
 from ...storage.scheduling.rules.expected_run import Verdict, verdict_of_result
 from ...storage.scheduling.tables import presences
+from ..runtime.batch_queue import BatchQueue
 
 BATCH_MOST: Final = 200
 LINGER_SECONDS: Final = 0.1
@@ -69,7 +70,6 @@ Answer = Callable[[StoreResult], None]
 class Pending:
     arrival: IncomingResult
     answer: Answer
-    flush_at: float
     undecided_since: float | None = None
 
 
@@ -96,8 +96,7 @@ class Recorder:
         self._bus = bus
         self._clock = clock
         self._stalled_within = stalled_within
-        self._send, self._receive = trio.open_memory_channel[Pending](QUEUE_MOST)
-        self._collecting = trio.Lock()
+        self._queue = BatchQueue[Pending](QUEUE_MOST, BATCH_MOST)
         self._standings: dict[MonitorKey, CachedState] = {}
         self._unanswered: set[Pending] = set()
         # Number of pushes in the newest batch.
@@ -161,7 +160,7 @@ class Recorder:
 
     @property
     def waiting(self) -> int:
-        return self._receive.statistics().current_buffer_used
+        return len(self._queue)
 
     async def record(self, arrival: IncomingResult, *, until: float = inf) -> StoreResult:
         """Stores a result and waits until it is committed.
@@ -225,12 +224,12 @@ class Recorder:
         """
         assert not holding_connection(), "the recorder needs a connection to make room"
         linger = self._linger_seconds(arrival, may_wait=may_wait)
-        pending = Pending(arrival, answer, trio.current_time() + linger)
+        pending = Pending(arrival, answer)
         if arrival.source is ResultSource.PUSH:
             # The push is stored even if its sender disconnects.
             self._hearing[pending] = arrival.ts
         try:
-            await self._send.send(pending)
+            await self._queue.put(pending, trio.current_time() + linger)
         except trio.Cancelled:
             self._hearing.pop(pending, None)
             raise
@@ -250,7 +249,7 @@ class Recorder:
 
     def close(self) -> None:
         """Stops accepting results. The queued results are stored; then `run` ends."""
-        self._send.close()
+        self._queue.close()
 
     def forget(self, key: MonitorKey) -> None:
         """Removes the cached state of a monitor that was edited or deleted."""
@@ -263,7 +262,7 @@ class Recorder:
             return 0.0
         if arrival.source is ResultSource.PUSH:
             # A sender that pushes alone waits for no other.
-            is_alone = self._pushes_before <= 1 and not self._unanswered
+            is_alone = self._pushes_before <= 1 and not self._unanswered and not self.waiting
             return 0.0 if is_alone else PUSH_LINGER_SECONDS
         if standing is None or not may_wait:
             return LINGER_SECONDS
@@ -272,41 +271,10 @@ class Recorder:
         return min(STEADY_LINGER_SECONDS, left_us / 2 / SECOND)
 
     async def _write_batches(self) -> None:
-        while True:
-            batch = await self._collect()
-            if not batch:
-                return
+        while batch := await self._queue.collect():
+            self._unanswered.update(batch)
             self._pushes_before = sum(one.arrival.source is ResultSource.PUSH for one in batch)
             await self._store(batch)
-
-    async def _collect(self) -> list[Pending]:
-        """Returns a batch when it is full or a flush is due; empty at the end of the queue."""
-        async with self._collecting:
-            try:
-                batch = [self._taken(await self._receive.receive())]
-            except trio.EndOfChannel:
-                return []
-            flush_at = batch[0].flush_at
-            while len(batch) < BATCH_MOST:
-                try:
-                    batch.append(self._taken(self._receive.receive_nowait()))
-                    flush_at = min(flush_at, batch[-1].flush_at)
-                    continue
-                except (trio.WouldBlock, trio.EndOfChannel):
-                    pass
-                with trio.move_on_at(flush_at) as scope:
-                    try:
-                        batch.append(self._taken(await self._receive.receive()))
-                        flush_at = min(flush_at, batch[-1].flush_at)
-                    except trio.EndOfChannel:
-                        break
-                if scope.cancelled_caught:
-                    break
-            return batch
-
-    def _taken(self, pending: Pending) -> Pending:
-        self._unanswered.add(pending)
-        return pending
 
     async def _store(self, batch: Sequence[Pending]) -> None:
         steady: list[Pending] = []
@@ -461,12 +429,7 @@ class Recorder:
 
     def _give_up(self) -> None:
         """Answers all remaining results as refused, however `run` ended."""
-        self._refuse(list(self._unanswered), RECORDER_STOPPED)
-        while True:
-            try:
-                self._refuse([self._receive.receive_nowait()], RECORDER_STOPPED)
-            except (trio.WouldBlock, trio.EndOfChannel):
-                return
+        self._refuse([*self._unanswered, *self._queue.drain()], RECORDER_STOPPED)
 
 
 def _settled(

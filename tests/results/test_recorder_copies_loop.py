@@ -77,7 +77,7 @@ class Recording:
                 await self._store(recorder, taken)
                 # The batch is not complete before it is full, however slow this host is.
                 self.patch.setattr(result_recorder, "LINGER_SECONDS", HANGS_SECONDS)
-                self.patch.setattr(result_recorder, "BATCH_MOST", len(arrivals))
+                self.patch.setattr(recorder._queue, "_batch_most", len(arrivals))
                 self.patch.setattr(result_recorder, "copy_steady", self._copy)
                 found = await recorder.record_all(arrivals)
             nursery.cancel_scope.cancel()
