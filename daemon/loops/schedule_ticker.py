@@ -31,10 +31,10 @@ from ...storage.scheduling.transactions.reserve_windows import (
 log = logging.getLogger("leadline.schedule_ticker")
 
 # One second shorter than AHEAD_US: a commit can take a second without a late run.
-PAUSE_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 0.5
 # Windows are reserved this far ahead, so that runs start on time between two ticks. The term of
 # an edit begins after the reserved time; this bounds the delay of an edit.
-AHEAD_US: Final = 2_000_000
+AHEAD_US: Final = 1_500_000
 # Longest time without a reservation. Until the next window, the cursor has nothing to pass.
 REST_SECONDS: Final = 5.0
 # Limit on the steps of one pass after downtime.
