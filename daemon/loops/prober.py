@@ -168,7 +168,7 @@ class Prober:
 
     def _end(self, window: QueuedRun, permit: object) -> None:
         self._permits.release_on_behalf_of(permit)
-        self._queue.end(window.org)
+        self._queue.end(window)
         if self._queue.has_due:
             self._news.set()
 

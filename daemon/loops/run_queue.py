@@ -9,7 +9,7 @@ after a costly run, so that the cores are not busy with them alone. Its other mo
 from collections import deque
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ...storage.core.instant import Instant
 from ...storage.core.key import MonitorKey
@@ -31,34 +31,40 @@ RETRY_SECONDS: Final = 0.1
 # second value.
 PERMITS_A_BATCH: Final = 25
 BATCHES_A_LEASE: Final = 20
-# Expected CPU of the runs in progress of one of several organizations, µs. From it on none starts.
+# Beside others, an organization starts no run while its runs are expected to use this CPU, µs.
 # Three runs that use the whole budget reach it, and a few hundred usual ones do not.
 ORG_CPU_US: Final = 1_000_000
 # The expected CPU of a run is the mean of the latest runs of its organization; this many of them
 # weigh most. A mean and runs below the second value, µs, are not kept: they limit nothing.
 MEAN_OVER_RUNS: Final = 16
 MEAN_US_LEAST: Final = 1_000
-# Beside others, the costly monitors of an organization rest after a run: this many times its CPU
-# beyond that of a usual run, µs. A monitor is costly if one of its latest runs, this many, used
-# more than a usual one.
-USUAL_RUN_US: Final = 20_000
+# A usual run uses at most this CPU, µs. Below twice EXACT_FROM_NS of the meter, other programs can
+# have used it. A costly monitor used more in one of its latest runs, their number is the third
+# value. Beside others, costly monitors rest after a run for a multiple of the CPU beyond this.
+USUAL_RUN_US: Final = 40_000
 RESTS_PER_CPU: Final = 9
 COSTLY_FOR_RUNS: Final = 16
-# If costly runs of its other monitors add so much to the rest, µs, all of its monitors rest.
+# Costly monitors of an organization start no run while theirs are expected to use this, µs.
+COSTLY_CPU_US: Final = 500_000
+# All monitors of an organization rest if costly runs of the others add this to the rest, µs.
 REST_OF_ALL_US: Final = 60_000_000
 REST_US_MOST: Final = 90_000_000
 # Due windows of costly monitors of an organization. Further ones are not accepted.
 COSTLY_WAITING: Final = 3_000
-# One costly job can start so long before the end of a rest, µs, unless a job was the last to start:
+# One costly job can start this long before the end of a rest, µs, if a window started before it:
 # windows begin at the end of a rest, and would leave no time for jobs.
 JOB_REST_US: Final = 1_500_000
 # An organization is alone if no other one had a window or a run for this time, µs.
 ALONE_AFTER_US: Final = 600_000_000
-# Monitors whose cost is known.
+# Limits of the monitors with a known cost, and of those that are sent with a lease of jobs.
 COSTS_MOST: Final = 200_000
+EXCEPTIONS_MOST: Final = 5_000
 # Starts share a wake-up: a window begins at the end of the interval of this length that it is due
 # in.
 START_GRID_US: Final = 10_000
+
+
+T = TypeVar("T")
 
 
 @dataclass(eq=False, slots=True)
@@ -80,6 +86,8 @@ class QueuedRun:
     batch: ActiveBatch = field(compare=False)
     key: MonitorKey = field(compare=False)
     claim_until: Instant = field(compare=False)
+    # True if the run started in the lane of costly monitors.
+    is_costly: bool = field(default=False, compare=False)
 
     @property
     def org(self) -> int:
@@ -108,12 +116,16 @@ class RunQueue:
         self._backlogged: set[Lane] = set()
         self._running: dict[int, int] = {}
         # Of these, the runs without a window, by monitor.
-        self._beside: dict[int, list[MonitorKey]] = {}
+        self._beside: dict[Lane, list[MonitorKey]] = {}
+        # Those of costly monitors, with and without a window, and their mean CPU, µs.
+        self._costly_running: dict[int, int] = {}
+        self._costly_keys: dict[MonitorKey, int] = {}
+        self._costly_mean_us: dict[int, float] = {}
         # Mean CPU of a run of the organizations with costly runs, µs.
         self._mean_us: dict[int, float] = {}
-        # Usual runs after which a costly monitor is none, of organizations that had a costly run.
+        # Usual runs until a monitor is no longer costly, of organizations that had a costly run.
         self._costly: dict[int, dict[MonitorKey, int]] = {}
-        # Instants at which the rest of an organization ends. One that has passed is no rest.
+        # Instants at which the rests of organizations end. Some have passed.
         self._rests: dict[int, Instant] = {}
         # Organizations whose last costly run to start was a job.
         self._job_was_last: set[int] = set()
@@ -215,50 +227,71 @@ class RunQueue:
         lane = min(lanes, key=lambda one: (self._running.get(one.org, 0), self._due[one][0]))
         item = self._due[lane].popleft()
         self._settle(lane)
-        self._begin(lane.org)
+        self._begin(lane, item.key)
+        item.is_costly = lane.is_costly
         if lane.is_costly:
             self._job_was_last.discard(lane.org)
         return item
 
     def begin_beside(self, key: MonitorKey) -> None:
         """Records a run without a window. Call `end_beside` when it has ended."""
-        self._begin(key[0])
-        self._beside.setdefault(key[0], []).append(key)
-        if self._lane_of(key).is_costly:
+        lane = self._lane_of(key)
+        self._begin(lane, key)
+        self._beside.setdefault(lane, []).append(key)
+        if lane.is_costly:
             self._job_was_last.add(key[0])
 
     def end_beside(self, key: MonitorKey) -> None:
-        self.end(key[0])
-        runs = self._beside[key[0]]
+        # The lane of its begin.
+        lane = Lane(key[0], key in self._beside.get(Lane(key[0], True), ()))
+        self._end(lane, key)
+        runs = self._beside[lane]
         runs.remove(key)
         if not runs:
-            del self._beside[key[0]]
+            del self._beside[lane]
 
-    def _begin(self, org: int) -> None:
-        self._see(org, self._now)
-        self._running[org] = self._running.get(org, 0) + 1
+    def end(self, item: QueuedRun) -> None:
+        self._end(Lane(item.org, item.is_costly), item.key)
 
-    def end(self, org: int) -> None:
-        left = self._running.pop(org) - 1
-        if left:
-            self._running[org] = left
+    def _begin(self, lane: Lane, key: MonitorKey) -> None:
+        self._see(lane.org, self._now)
+        _count(self._running, lane.org, 1)
+        if lane.is_costly:
+            _count(self._costly_running, lane.org, 1)
+            _count(self._costly_keys, key, 1)
+
+    def _end(self, lane: Lane, key: MonitorKey) -> None:
+        _count(self._running, lane.org, -1)
+        if lane.is_costly:
+            _count(self._costly_running, lane.org, -1)
+            _count(self._costly_keys, key, -1)
 
     def record_cpu(self, key: MonitorKey, us: int, now: Instant) -> None:
-        """Records the CPU that a run has used. After a costly run its lane rests."""
+        """Records the CPU that a run has used, before its end. After a costly run monitors rest."""
         org, is_costly = key[0], us > USUAL_RUN_US
         mean = self._mean_us.pop(org, 0.0)
         mean += (us - mean) / MEAN_OVER_RUNS
         if max(mean, us) >= MEAN_US_LEAST:
             self._mean_us[org] = mean
         if is_costly:
-            rest_us = self._rest_left_us(org, now) + RESTS_PER_CPU * (us - USUAL_RUN_US)
-            self._rests[org] = Instant(now + min(rest_us, REST_US_MOST))
+            self._rest_for(Lane(org, key in self._costly_keys), us, now)
         if is_costly or org in self._costly:
-            known = self._costly.setdefault(org, {})
+            known = self._costly.get(org, {})
             if key not in known and sum(map(len, self._costly.values())) >= COSTS_MOST:
-                self._costly = {org: known} if len(known) < COSTS_MOST else {org: {}}
+                del self._costly[max(self._costly, key=lambda one: len(self._costly[one]))]
+            known = self._costly.setdefault(org, {})
             left = COSTLY_FOR_RUNS if is_costly else max(0, known.get(key, 0) - 1)
             self._costly[org][key] = left
+
+    def _rest_for(self, lane: Lane, us: int, now: Instant) -> None:
+        mean = self._costly_mean_us.get(lane.org, 0.0)
+        self._costly_mean_us[lane.org] = mean + (us - mean) / MEAN_OVER_RUNS if mean else us
+        if not self._is_alone():
+            before_us = self._rest_us(lane.org, now)
+            # Runs that began as costly ones never stop the others.
+            most_us = max(before_us, REST_OF_ALL_US) if lane.is_costly else REST_US_MOST
+            rest_us = before_us + RESTS_PER_CPU * (us - USUAL_RUN_US)
+            self._rests[lane.org] = Instant(now + min(rest_us, most_us))
 
     def job_limits(self, now: Instant, free: int, most: int) -> JobLimits:
         """Returns how many more jobs the lanes may run that have a limit.
@@ -272,7 +305,7 @@ class RunQueue:
             for lane in (Lane(org, False), Lane(org, True)):
                 allowed = self._job_limit(lane, now, free, most)
                 if allowed is not None:
-                    rooms[lane] = max(0, allowed - self._jobs_of(lane))
+                    rooms[lane] = max(0, allowed - len(self._beside.get(lane, ())))
         costly = {org for org in self._costly if self._is_costly_on_average(org)}
         exceptions = [
             key
@@ -280,10 +313,7 @@ class RunQueue:
             for key, left in known.items()
             if (left > 0) is not (org in costly)
         ]
-        return JobLimits(rooms, sorted(costly), exceptions)
-
-    def _jobs_of(self, lane: Lane) -> int:
-        return sum(self._lane_of(key) == lane for key in self._beside.get(lane.org, ()))
+        return JobLimits(rooms, sorted(costly), exceptions[:EXCEPTIONS_MOST])
 
     def _is_costly_on_average(self, org: int) -> bool:
         return self._mean_us.get(org, 0.0) > USUAL_RUN_US
@@ -304,10 +334,7 @@ class RunQueue:
 
     def _rest_us(self, org: int, now: Instant) -> int:
         """Returns how long costly monitors still rest; 0 if the organization is alone."""
-        return 0 if self._is_alone() else self._rest_left_us(org, now)
-
-    def _rest_left_us(self, org: int, now: Instant) -> int:
-        if org not in self._rests:
+        if org not in self._rests or self._is_alone():
             return 0
         # The clock can be set back.
         self._rests[org] = until = min(self._rests[org], Instant(now + REST_US_MOST))
@@ -343,8 +370,9 @@ class RunQueue:
         self._now = now
         if not self._forgot_at <= now < self._forgot_at + ALONE_AFTER_US // 10:
             self._forgot_at = now
+            # The clock can be set back.
             self._orgs = {
-                org: at
+                org: min(at, now)
                 for org, at in self._orgs.items()
                 if at > now - ALONE_AFTER_US or org in self._running
             }
@@ -372,5 +400,15 @@ class RunQueue:
         runs = self._running.get(lane.org, 0)
         if self._is_alone() or runs == 0:
             return True
+        costly_runs = self._costly_running.get(lane.org, 0)
+        expected_us = costly_runs * self._costly_mean_us.get(lane.org, 0.0)
+        if lane.is_costly and costly_runs and expected_us >= COSTLY_CPU_US:
+            return False
         is_costly = runs * self._mean_us.get(lane.org, 0.0) >= ORG_CPU_US
         return not is_costly and runs < RUNS_PER_FREE_PERMIT * (free - 1)
+
+
+def _count(counts: dict[T, int], of: T, more: int) -> None:
+    count = counts.pop(of, 0) + more
+    if count:
+        counts[of] = count

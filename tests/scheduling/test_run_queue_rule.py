@@ -10,6 +10,7 @@ from leadline.daemon.loops.run_queue import (
     ALONE_AFTER_US,
     BACKLOG,
     BATCHES_A_LEASE,
+    COSTLY_CPU_US,
     COSTLY_FOR_RUNS,
     COSTLY_WAITING,
     JOB_REST_US,
@@ -49,11 +50,13 @@ class Model:
     # Windows that are not due, and due ones with whether they are costly.
     later: list[QueuedRun] = field(default_factory=list)
     due: list[tuple[QueuedRun, bool]] = field(default_factory=list)
-    running: list[int] = field(default_factory=list)
-    beside: list[MonitorKey] = field(default_factory=list)
+    # (organization, whether it began as a costly one) of the runs, and of those without a window.
+    running: list[Lane] = field(default_factory=list)
+    beside: list[Lane] = field(default_factory=list)
     orgs: set[int] = field(default_factory=set)
-    # (monitor, CPU, end) of the runs.
+    # (monitor, CPU, end) of the runs, and the most of a rest to which each can add.
     used: list[tuple[MonitorKey, int, int]] = field(default_factory=list)
+    rests_most: list[int] = field(default_factory=list)
     # Organizations, for each costly job or window that started.
     costly_starts: list[tuple[int, bool]] = field(default_factory=list)
 
@@ -80,30 +83,49 @@ class Model:
         return [item for item, is_costly in self.due if self.may_start(item.org, is_costly, now)]
 
     def may_start(self, org: int, is_costly: bool, now: int) -> bool:
-        runs = self.running.count(org)
+        runs = self.runs_of(org)
         if self.free <= 0:
             return False
         if len(self.orgs) == 1:
             return True
         if self.rest_us(org, now) > (0 if is_costly else REST_OF_ALL_US):
             return False
+        costly_runs = self.running.count(Lane(org, True))
+        if is_costly and costly_runs and costly_runs * self.costly_mean_us(org) >= COSTLY_CPU_US:
+            return False
         is_full = runs * self.mean_us(org) >= ORG_CPU_US
         return not runs or (not is_full and runs < RUNS_PER_FREE_PERMIT * (self.free - 1))
+
+    def runs_of(self, org: int) -> int:
+        return sum(lane.org == org for lane in self.running)
+
+    def end(self, key: MonitorKey, cpu_us: int, now: int, began_costly: bool) -> None:
+        most = REST_OF_ALL_US if began_costly else REST_US_MOST
+        self.rests_most.append(0 if len(self.orgs) == 1 else most)
+        self.used.append((key, cpu_us, now))
 
     def rest_us(self, org: int, now: int) -> int:
         """The rest that is left. It was made at the end of each run, and passes with time."""
         rest, before = 0, 0
-        ends = [(cpu_us, ended) for monitor, cpu_us, ended in self.used if monitor[0] == org]
-        for cpu_us, ended in [*ends, (0, now)]:
-            rest = max(0, rest - (ended - before))
-            before = ended
-            rest += RESTS_PER_CPU * max(0, cpu_us - USUAL_RUN_US)
-            rest = min(rest, REST_US_MOST)
+        for (key, cpu_us, ended), most in zip(self.used, self.rests_most, strict=True):
+            if key[0] == org:
+                rest = max(0, rest - (ended - before))
+                before = ended
+                added = rest + RESTS_PER_CPU * max(0, cpu_us - USUAL_RUN_US)
+                rest = min(added, max(rest, most))
+        rest = max(0, rest - (now - before))
         return rest if len(self.orgs) > 1 else 0
+
+    def costly_mean_us(self, org: int) -> float:
+        mean = 0.0
+        for key, cpu_us, _ in self.used:
+            if key[0] == org and cpu_us > USUAL_RUN_US:
+                mean = mean + (cpu_us - mean) / MEAN_OVER_RUNS if mean else cpu_us
+        return mean
 
     def room(self, org: int, is_costly: bool, now: int, most: int) -> int:
         """How many jobs the lane may have more; `most` without a limit."""
-        in_use = sum(self.is_costly(key) is is_costly for key in self.beside if key[0] == org)
+        in_use = self.beside.count(Lane(org, is_costly))
         limit = most
         if len(self.orgs) == 1:
             if self.may_start(org, is_costly, now):
@@ -130,15 +152,19 @@ class Model:
         return mean
 
 
+def keyed(run: QueuedRun | MonitorKey) -> MonitorKey:
+    return run.key if isinstance(run, QueuedRun) else run
+
+
 ACTIONS = ("push", "push", "start", "start", "end", "end", "later", "expire", "beside")
-CPU_US = (0, 900, 19_000, 60_000, 600_000, 2_000_000)
+CPU_US = (0, 900, 39_000, 60_000, 600_000, 2_000_000)
 
 
 @given(st.data(), st.integers(1, 9), st.sampled_from([1, 2, 3]))
 @settings(max_examples=300)
 def test_the_queue_agrees_with_a_search(data: st.DataObject, permits: int, orgs: int) -> None:
     queue, model, now = RunQueue(), Model(permits), 0
-    in_progress: list[tuple[MonitorKey, bool]] = []
+    in_progress: list[tuple[QueuedRun | MonitorKey, Lane]] = []
     keys = [MonitorKey((org, number)) for org in range(1, orgs + 1) for number in range(3)]
     for number in range(data.draw(st.integers(0, 80))):
         step = data.draw(st.sampled_from(ACTIONS))
@@ -157,40 +183,43 @@ def test_the_queue_agrees_with_a_search(data: st.DataObject, permits: int, orgs:
             if started is None:
                 assert not startable
             else:
-                fewest = min(model.running.count(item.org) for item in startable)
-                assert model.running.count(started.org) == fewest
+                fewest = min(model.runs_of(item.org) for item in startable)
+                assert model.runs_of(started.org) == fewest
                 assert started in startable
                 (found,) = [one for one in model.due if one[0] is started]
                 model.due.remove(found)
-                model.running.append(started.org)
-                in_progress.append((started.key, False))
+                model.running.append(Lane(started.org, found[1]))
+                in_progress.append((started, model.running[-1]))
                 if found[1]:
                     model.costly_starts.append((started.org, False))
         elif step == "end" and in_progress:
-            ended, is_job = in_progress.pop(amount % len(in_progress))
-            if is_job:
-                queue.end_beside(ended)
-                model.beside.remove(ended)
-            else:
-                queue.end(ended[0])
-            model.running.remove(ended[0])
+            run, lane = in_progress.pop(amount % len(in_progress))
             cpu_us = data.draw(st.sampled_from(CPU_US))
+            ended = keyed(run)
             queue.record_cpu(ended, cpu_us, Instant(now))
-            model.used.append((ended, cpu_us, now))
+            same = [one for item, one in [*in_progress, (run, lane)] if keyed(item) == ended]
+            model.end(ended, cpu_us, now, any(one.is_costly for one in same))
+            if isinstance(run, QueuedRun):
+                queue.end(run)
+            else:
+                queue.end_beside(run)
+                model.beside.remove(lane)
+            model.running.remove(lane)
         elif step == "later":
             now += amount if amount % 2 else amount * 50_000
         elif step == "expire":
             for item in queue.remove_expired(Instant(now)):
                 assert item.claim_until <= now
                 model.due = [one for one in model.due if one[0] is not item]
-        elif step == "beside":
+        elif step == "beside" and all(run != key for run, _ in in_progress):
             model.orgs.add(key[0])
-            if model.is_costly(key):
+            lane = Lane(key[0], model.is_costly(key))
+            if lane.is_costly:
                 model.costly_starts.append((key[0], True))
             queue.begin_beside(key)
-            model.beside.append(key)
-            model.running.append(key[0])
-            in_progress.append((key, True))
+            model.beside.append(lane)
+            model.running.append(lane)
+            in_progress.append((key, lane))
         # The queue sorts with each question.
         queue.startable(Instant(now), model.free)
         model.sort(now)
@@ -240,6 +269,12 @@ def _made(orgs: dict[int, int], permits: int) -> RunQueue:
     return queue
 
 
+def costly_run(org: int) -> QueuedRun:
+    run = window(org, 0, 0)
+    run.is_costly = True
+    return run
+
+
 def _start_all(queue: RunQueue, now: Instant, permits: int) -> dict[int, int]:
     """Returns how many runs of each organization are in progress when no further one may start."""
     running: dict[int, int] = {}
@@ -252,14 +287,13 @@ def test_an_organization_with_costly_runs_starts_few_of_them_beside_others() -> 
     costly, usual, tls = 1, 2, 3
     queue = _made({costly: 500_000, usual: 400, tls: 3_000}, 200)
     running = _start_all(queue, RESTED, 200)
-    assert running[costly] == 3
+    assert running[costly] == 1
     assert min(running[usual], running[tls]) > 60
     # Its runs become cheap again: so does the next one, after enough of them.
     for n in range(64 * COSTLY_FOR_RUNS):
         queue.record_cpu(MonitorKey((costly, n % 64)), 400, RESTED)
-    for _ in range(3):
-        queue.end(costly)
-        assert queue.start(RESTED, 50) is not None
+    queue.end(costly_run(costly))
+    assert queue.start(RESTED, 50) is not None
     assert queue.startable(RESTED, 50) > 0
 
 
@@ -292,7 +326,7 @@ def test_windows_and_jobs_of_costly_monitors_take_turns() -> None:
     while now < 400 * SECOND:
         for run in [run for run in running if run[0] <= now]:
             running.remove(run)
-            (queue.end_beside(MonitorKey((1, 0))) if run[1] else queue.end(1))
+            (queue.end_beside(MonitorKey((1, 0))) if run[1] else queue.end(costly_run(1)))
             queue.record_cpu(MonitorKey((1, 0)), 500_000, Instant(now))
         is_job = bool(
             now % SECOND == 0 and queue.job_limits(Instant(now), 50, 10).rooms[Lane(1, True)]
@@ -326,8 +360,8 @@ def test_costly_runs_of_one_organization_use_a_part_of_the_core(
             group.append((item, left.pop(0)))
         for item, cpu_us in group:
             now += cpu_us
-            queue.end(1)
             queue.record_cpu(item.key, cpu_us, Instant(now))
+            queue.end(item)
             used_us += max(0, cpu_us - USUAL_RUN_US)
         now += 10_000
     # Before all of its monitors rest, and what runs at once then.
@@ -352,10 +386,52 @@ def test_monitors_that_seem_usual_for_some_runs_rest_in_the_end() -> None:
             cpu_us = 500_000 if is_costly else 400
             now += cpu_us
             used_us += cpu_us if is_costly else 0
-            queue.end(1)
             queue.record_cpu(item.key, cpu_us, Instant(now))
+            queue.end(item)
         now = max(now, until)
     assert used_us <= 0.13 * now
+
+
+@given(st.integers(2, 400), st.sampled_from([60_000, 200_000, 500_000]))
+@settings(max_examples=30)
+def test_many_costly_monitors_do_not_stop_the_usual_ones(costly: int, cpu_us: int) -> None:
+    """The usual runs hide the costly ones in the mean, and all costly windows wait for a rest."""
+    queue, now, used_us, late = RunQueue(), 0, 0, 0
+    queue.push(window(2, 0, 10**12))
+    for n in range(costly):
+        queue.record_cpu(MonitorKey((1, n)), cpu_us, Instant(0))
+    for n in range(200):
+        queue.record_cpu(MonitorKey((1, 1_000 + n)), 400, Instant(0))
+    now = REST_US_MOST
+    for second in range(200):
+        for n in range(costly):
+            if not queue.is_full_for(MonitorKey((1, n))):
+                queue.push(window(1, n, now, 60 * SECOND))
+        queue.push(window(1, 1_000 + second, now, 60 * SECOND))
+        queue.remove_expired(Instant(now))
+        started: list[QueuedRun] = []
+        while (item := queue.start(Instant(now), 150 - len(started))) is not None:
+            started.append(item)
+        late += all(item.key[1] != 1_000 + second for item in started)
+        # They run at once and use the core in turns.
+        for item in started:
+            spent = cpu_us if item.key[1] < 1_000 else 400
+            used_us += spent if spent > 400 else 0
+            queue.record_cpu(item.key, spent, Instant(now + SECOND // 2))
+        for item in started:
+            queue.end(item)
+        now += SECOND
+    assert late == 0
+    assert used_us <= 0.2 * (now - REST_US_MOST) + 2 * COSTLY_CPU_US
+
+
+def test_one_that_was_alone_does_not_rest_for_that_time() -> None:
+    queue = RunQueue()
+    queue.push(window(1, 0, 0))
+    for n in range(100):
+        queue.record_cpu(MonitorKey((1, n)), 500_000, Instant(n))
+    queue.push(window(2, 0, 10**9))
+    assert queue.startable(Instant(200), 50) == 1
 
 
 def test_a_clock_that_is_set_back_does_not_make_a_rest_longer() -> None:
@@ -370,8 +446,11 @@ def test_a_clock_that_is_set_back_does_not_make_a_rest_longer() -> None:
 def test_an_organization_is_alone_when_others_have_gone() -> None:
     queue = _made({1: 500_000}, 4)
     queue.push(window(2, 0, 200))
-    assert queue.start(Instant(200), 9) is not None
-    queue.end(2)
+    queue.record_cpu(MonitorKey((1, 0)), 500_000, Instant(200))
+    started = queue.start(Instant(200), 9)
+    assert started is not None
+    assert started.org == 2
+    queue.end(started)
     assert not queue.startable(Instant(200), 9)
     later = Instant(300 + ALONE_AFTER_US)
     queue.push(window(1, 0, later - 200))
@@ -506,7 +585,7 @@ def test_windows_that_are_due_together_share_a_wake_up(dues: list[int], now: int
     for number, due in enumerate(dues):
         queue.push(window(1, number, due))
     while queue.start(Instant(now), 1) is not None:
-        queue.end(1)
+        queue.end(window(1, 0, 0))
     later = sorted(due for due in dues if due > now)
     assert not queue.has_due
     if later:
@@ -515,6 +594,6 @@ def test_windows_that_are_due_together_share_a_wake_up(dues: list[int], now: int
         assert wakes_at % START_GRID_US == 0
         together = []
         while (item := queue.start(Instant(wakes_at), 1)) is not None:
-            queue.end(1)
+            queue.end(window(1, 0, 0))
             together.append(item.due)
         assert together == [due for due in later if due <= wakes_at]

@@ -14,7 +14,7 @@ from ..rules.self_condition import (
     SEALED_LAG_US,
 )
 
-# Push monitors and composites need no prober. The shards are read first: usually there is none.
+# Push monitors and composites need no prober. The query first reads the shards, usually 0.
 _UNWATCHED: Final = """
 select m.org, m.project, h.region, count(*)::int
 from monitors m join shards h on h.id = m.shard

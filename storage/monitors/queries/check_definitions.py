@@ -104,9 +104,10 @@ async def select_changed_definitions(
     """Returns the definitions that were edited or refer to an edited secret.
 
     These are the edits from `since` on, and those of transactions that the read which returned
-    `unseen` or `unseen_secrets` did not see. "0" selects all, and None no further ones. Requires
-    one snapshot.
+    `unseen` or `unseen_secrets` did not see. "0" selects all, and None no further ones.
     """
+    # First: a transaction that commits between two statements is not lost, and is read twice.
+    now_unseen = await tx.value(_UNSEEN)
     given: dict[str, Any] = {"shards": list(shards), "since": since}
     if unseen is None:
         changed = await tx.structs(Definition, _CHANGED + _IS_RECENT.format("m"), **given)
@@ -118,7 +119,7 @@ async def select_changed_definitions(
     known = {(row.org, row.id) for row in changed}
     others = (MonitorKey((org, monitor)) for org, monitor in referring)
     more = await select_definitions(tx, [key for key in others if key not in known])
-    return ChangedDefinitions([*changed, *more.values()], await tx.value(_UNSEEN))
+    return ChangedDefinitions([*changed, *more.values()], now_unseen)
 
 
 class Carried(msgspec.Struct, frozen=True):
