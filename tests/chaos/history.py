@@ -27,6 +27,7 @@ from .verifier import (
     windows_of,
 )
 
+FREEZES = ("freeze", "long freeze")
 # A late result of a job can be stored after the end.
 LATE_SECONDS = 120.0
 # A receiver that failed is tried again after at most so long.
@@ -51,6 +52,11 @@ def verify(history: History) -> list[str]:
     answers = read_log(found.folder / "target.log")
     unreachable = [(one.began_at, one.ended_at) for one in history.injected if one.fault == PROBING]
     healed = [one.ended_at for one in history.injected if one.fault == "host isolated"]
+    freezes = [
+        (one.began_at, one.ended_at)
+        for one in history.injected
+        if one.fault in FREEZES and one.lane.startswith(("worker", "agent"))
+    ]
     violations: list[str] = []
     beats_by_monitor = {}
     for number, identifier in found.monitors.items():
@@ -62,6 +68,7 @@ def verify(history: History) -> list[str]:
             answers.get(number, []),
             unreachable,
             healed,
+            freezes,
         )
         windows = _windows(history, identifier)
         # The run of the last window can begin after the end.

@@ -174,6 +174,21 @@ def test_a_cut_excuses_no_wrong_status() -> None:
     assert len(violations(windows(), some, cut)) == 1
 
 
+def test_a_freeze_between_the_claim_and_the_start_explains_a_late_run() -> None:
+    some = beats()
+    late = START + 7 * INTERVAL
+    # The runs of the windows 5 and 6 begin together, 10 s after the first of them was due.
+    some[5]["ts"] = some[6]["ts"] = text_of(late + 0.3)
+    claimed = START + 5 * INTERVAL + 4.9
+    only = [beat for beat in some if beat["up"]]
+    assert len(violations(windows(), some)) > 0
+    frozen = replace(EXPECTED, freezes=[(claimed, late)])
+    assert violations(windows(), some, frozen) == []
+    early = replace(EXPECTED, freezes=[(START, START + 5 * INTERVAL)])
+    assert violations(windows(), some, early) == violations(windows(), some)
+    assert len(violations(windows(), only, frozen)) > 0
+
+
 def test_only_the_end_of_an_isolation_explains_a_timeout() -> None:
     some = beats()
     some[5] |= {"up": False, "code": None, "msg": "timeout 127.0.0.1"}

@@ -47,6 +47,8 @@ class Expectation:
     # Instants at which the network of a prober came back. A check that failed before, and proves
     # afterwards that its host is online, is down.
     healed: list[float] = field(default_factory=list)
+    # Spans in which a process that probes was frozen.
+    freezes: list[tuple[float, float]] = field(default_factory=list)
 
     def is_excused(self, began: float) -> bool:
         """Returns whether the network explains why a run that began then got no answer."""
@@ -146,8 +148,7 @@ def verify_results(
             continue
         due = instant(window["due_at"])
         at = max(at, bisect_left(starts, due - SLACK_SECONDS))
-        # A run is claimed before the next window is due, and begins a moment later.
-        latest = due + of.interval_seconds + START_SECONDS + SLACK_SECONDS
+        latest = latest_start(of, due)
         if at == len(starts) or starts[at] >= latest:
             wrong.append(f"{of.name}: covered window of {window['due_at']} without a result")
         else:
@@ -155,6 +156,19 @@ def verify_results(
     for beat in beats:
         wrong += verify_result(of, beat)
     return wrong
+
+
+def latest_start(of: Expectation, due: float) -> float:
+    """Returns the latest instant at which a run of the window can begin.
+
+    A run is claimed before the next window is due, and begins a moment later, or after a freeze of
+    its process that began in this moment.
+    """
+    latest = due + of.interval_seconds + START_SECONDS + SLACK_SECONDS
+    for began, ended in sorted(of.freezes):
+        if began <= latest:
+            latest = max(latest, ended + START_SECONDS + SLACK_SECONDS)
+    return latest
 
 
 def verify_result(of: Expectation, beat: dict[str, Any]) -> list[str]:
