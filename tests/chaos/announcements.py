@@ -49,6 +49,8 @@ class Announcements:
     reads: list[PageRead] = field(default_factory=list)
     failed_reads: int = 0
     refused: list[str] = field(default_factory=list)
+    # Instants of the acknowledgements, by the text of an update and the name of a change.
+    posted: dict[str, str] = field(default_factory=dict)
 
     def subscribe(self) -> None:
         """Creates the status page and confirms the subscriptions, before any fault."""
@@ -127,11 +129,14 @@ class Announcements:
         process = processes[int(time.time()) % len(processes)]
         process.cookie = self.installation.cookie
         try:
-            return process.api("POST", path, body)
+            made = process.api("POST", path, body)
         except Refusal as refusal:
             self.refused.append(f"{path}: {refusal.status}")
         except (OSError, http.client.HTTPException) as error:
             self.refused.append(f"{path}: {type(error).__name__}")
+        else:
+            self.posted[str(body.get("body") or body.get("external_id"))] = text_of(time.time())
+            return made
         return None
 
     def verify(self, since: float) -> list[str]:
@@ -175,6 +180,7 @@ class Announcements:
             "mails": len(mails),
             "repeated_mails": len(mails) - len({(mail.to, mail.text) for mail in mails}),
             "refused": self.refused[:10],
+            "acknowledged_at": self.posted,
         }
 
 
