@@ -39,11 +39,12 @@ ORG_CPU_US: Final = 1_000_000
 MEAN_OVER_RUNS: Final = 16
 MEAN_US_LEAST: Final = 1_000
 # A usual run uses at most this CPU, µs. Below twice EXACT_FROM_NS of the meter, other programs can
-# have used it. A costly monitor used more in one of its latest runs, their number is the third
-# value. Beside others, costly monitors rest after a run for a multiple of the CPU beyond this.
+# have used it.
 USUAL_RUN_US: Final = 40_000
-RESTS_PER_CPU: Final = 9
+# A monitor is costly for this many runs after one that used more.
 COSTLY_FOR_RUNS: Final = 16
+# Beside others, costly monitors rest after a run for this multiple of its CPU beyond a usual run.
+RESTS_PER_CPU: Final = 9
 # Costly monitors of an organization start no run while theirs are expected to use this, µs.
 COSTLY_CPU_US: Final = 500_000
 # All monitors of an organization rest if costly runs of the others add this to the rest, µs.
@@ -115,11 +116,10 @@ class RunQueue:
         self._due_count = 0
         self._backlogged: set[Lane] = set()
         self._running: dict[int, int] = {}
-        # Of these, the runs without a window, by monitor.
+        # Of these, the runs without a window, by lane.
         self._beside: dict[Lane, list[MonitorKey]] = {}
-        # Those of costly monitors, with and without a window, and their mean CPU, µs.
-        self._costly_running: dict[int, int] = {}
-        self._costly_keys: dict[MonitorKey, int] = {}
+        # Of all runs, those of the costly lane, by organization, and their mean CPU, µs.
+        self._costly_runs: dict[int, list[MonitorKey]] = {}
         self._costly_mean_us: dict[int, float] = {}
         # Mean CPU of a run of the organizations with costly runs, µs.
         self._mean_us: dict[int, float] = {}
@@ -237,7 +237,7 @@ class RunQueue:
         """Records a run without a window. Call `end_beside` when it has ended."""
         lane = self._lane_of(key)
         self._begin(lane, key)
-        self._beside.setdefault(lane, []).append(key)
+        _add(self._beside, lane, key)
         if lane.is_costly:
             self._job_was_last.add(key[0])
 
@@ -245,26 +245,23 @@ class RunQueue:
         # The lane of its begin.
         lane = Lane(key[0], key in self._beside.get(Lane(key[0], True), ()))
         self._end(lane, key)
-        runs = self._beside[lane]
-        runs.remove(key)
-        if not runs:
-            del self._beside[lane]
+        _remove(self._beside, lane, key)
 
     def end(self, item: QueuedRun) -> None:
         self._end(Lane(item.org, item.is_costly), item.key)
 
     def _begin(self, lane: Lane, key: MonitorKey) -> None:
         self._see(lane.org, self._now)
-        _count(self._running, lane.org, 1)
+        self._running[lane.org] = self._running.get(lane.org, 0) + 1
         if lane.is_costly:
-            _count(self._costly_running, lane.org, 1)
-            _count(self._costly_keys, key, 1)
+            _add(self._costly_runs, lane.org, key)
 
     def _end(self, lane: Lane, key: MonitorKey) -> None:
-        _count(self._running, lane.org, -1)
+        left = self._running.pop(lane.org) - 1
+        if left:
+            self._running[lane.org] = left
         if lane.is_costly:
-            _count(self._costly_running, lane.org, -1)
-            _count(self._costly_keys, key, -1)
+            _remove(self._costly_runs, lane.org, key)
 
     def record_cpu(self, key: MonitorKey, us: int, now: Instant) -> None:
         """Records the CPU that a run has used, before its end. After a costly run monitors rest."""
@@ -274,14 +271,13 @@ class RunQueue:
         if max(mean, us) >= MEAN_US_LEAST:
             self._mean_us[org] = mean
         if is_costly:
-            self._rest_for(Lane(org, key in self._costly_keys), us, now)
+            self._rest_for(Lane(org, key in self._costly_runs.get(org, ())), us, now)
         if is_costly or org in self._costly:
-            known = self._costly.get(org, {})
-            if key not in known and sum(map(len, self._costly.values())) >= COSTS_MOST:
+            is_new = key not in self._costly.get(org, ())
+            if is_new and sum(map(len, self._costly.values())) >= COSTS_MOST:
                 del self._costly[max(self._costly, key=lambda one: len(self._costly[one]))]
             known = self._costly.setdefault(org, {})
-            left = COSTLY_FOR_RUNS if is_costly else max(0, known.get(key, 0) - 1)
-            self._costly[org][key] = left
+            known[key] = COSTLY_FOR_RUNS if is_costly else max(0, known.get(key, 0) - 1)
 
     def _rest_for(self, lane: Lane, us: int, now: Instant) -> None:
         mean = self._costly_mean_us.get(lane.org, 0.0)
@@ -400,7 +396,7 @@ class RunQueue:
         runs = self._running.get(lane.org, 0)
         if self._is_alone() or runs == 0:
             return True
-        costly_runs = self._costly_running.get(lane.org, 0)
+        costly_runs = len(self._costly_runs.get(lane.org, ()))
         expected_us = costly_runs * self._costly_mean_us.get(lane.org, 0.0)
         if lane.is_costly and costly_runs and expected_us >= COSTLY_CPU_US:
             return False
@@ -408,7 +404,11 @@ class RunQueue:
         return not is_costly and runs < RUNS_PER_FREE_PERMIT * (free - 1)
 
 
-def _count(counts: dict[T, int], of: T, more: int) -> None:
-    count = counts.pop(of, 0) + more
-    if count:
-        counts[of] = count
+def _add(runs: dict[T, list[MonitorKey]], of: T, key: MonitorKey) -> None:
+    runs.setdefault(of, []).append(key)
+
+
+def _remove(runs: dict[T, list[MonitorKey]], of: T, key: MonitorKey) -> None:
+    runs[of].remove(key)
+    if not runs[of]:
+        del runs[of]
