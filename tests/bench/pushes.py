@@ -96,6 +96,8 @@ def _process(role: str, environment: dict[str, str]) -> Iterator[Daemon]:
 def _database() -> Iterator[str]:
     name = f"leadline_bench_{os.getpid()}"
     with psycopg.connect(f"{SHARED} dbname=postgres", autocommit=True) as connection:
+        vacuums = connection.execute("show autovacuum").fetchone()
+        assert vacuums == ("on",), "set autovacuum = on: without statistics the plans are others"
         connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
     try:
         yield f"{SHARED} dbname={name}"
