@@ -9,6 +9,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.probes.check import cpu_share
 from leadline.probes.check.cpu_share import SLICE_NS, SLICE_NS_MOST, CpuShare, FairQueue
 
 ORGS = st.integers(1, 4)
@@ -141,6 +142,28 @@ def test_a_pass_that_only_waits_for_a_core_does_not_lengthen_the_slice() -> None
     time.sleep(10 * SLICE_NS / 1e9)
     share.before_io_wait(0)
     assert share._slice_ns < 2 * SLICE_NS
+
+
+def test_cpu_of_short_passes_lengthens_no_slice_beyond_the_elapsed_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    elapsed_ns, cpu_ns = 0, 0
+    monkeypatch.setattr(cpu_share, "perf_counter_ns", lambda: elapsed_ns)
+    monkeypatch.setattr(cpu_share, "thread_time_ns", lambda: cpu_ns)
+    share = CpuShare()
+    for step_ns, spent_ns, slice_ns in (
+        # Ten short passes, whose CPU is not read, and a long one that mostly waited for a core.
+        *[(SLICE_NS // 2, SLICE_NS // 2, SLICE_NS)] * 10,
+        (2 * SLICE_NS, SLICE_NS // 2, 2 * SLICE_NS),
+        # The next one begins with its own CPU.
+        (9 * SLICE_NS, 4 * SLICE_NS, 4 * SLICE_NS),
+        (9 * SLICE_NS, SLICE_NS // 2, SLICE_NS),
+    ):
+        share.after_io_wait(0)
+        elapsed_ns += step_ns
+        cpu_ns += spent_ns
+        share.before_io_wait(0)
+        assert share._slice_ns == slice_ns
 
 
 async def test_each_pass_admits_a_slice_of_the_steps_that_wait() -> None:

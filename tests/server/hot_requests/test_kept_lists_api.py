@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import trio
 from uuid_utils.compat import uuid7
 
 from leadline.http.auth.passwords import Passwords
@@ -403,6 +404,16 @@ async def test_a_long_list_is_read_in_parts(
     for module in (monitors, kept_lists):
         monkeypatch.setattr(module, "SHOWN_AT_ONCE", 4)
         monkeypatch.setattr(module, "SHOWN_A_TURN", 1)
+    checkpoint, turns = trio.lowlevel.checkpoint, 0
+
+    async def counted() -> None:
+        nonlocal turns
+        turns += 1
+        await checkpoint()
+
+    monkeypatch.setattr(trio.lowlevel, "checkpoint", counted)
     assert await story.body(other, "editor") == whole
+    # One for the row and one for the text of each monitor.
+    assert turns >= 2 * len(json.loads(whole))
     # A selection is not kept.
     assert await story.body(other, "editor", "?q=m") == whole
